@@ -49,13 +49,13 @@ class Adapters:
         # Imported here, because this takes longer than most starts.
         from importlib.metadata import entry_points
 
-        found = tuple(entry_points(group=self.group, name=name))
-        packages = {f"{point.dist.name} {point.dist.version}" if point.dist else point.value for point in found}
+        points = tuple(entry_points(group=self.group, name=name))
+        packages = {f"{point.dist.name} {point.dist.version}" if point.dist else point.value for point in points}
         if len(packages) > 1:
             raise ConfigError(
                 f"several packages declare {name} in {self.group}: remove all of {sorted(packages)} but one"
             )
-        return Adapter(name, found[0].value, packages.pop()) if found else None
+        return Adapter(name, points[0].value, packages.pop()) if points else None
 
     def names(self) -> tuple[str, ...]:
         """The names of all adapters: the built-in ones, then those of packages."""

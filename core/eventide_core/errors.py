@@ -19,8 +19,8 @@ _NOT_SHOWN: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202
 def printable(text: str, *, keeps_lines: bool = False) -> str:
     """The text with its control characters escaped as Python writes them; `keeps_lines` leaves ends of lines alone."""
 
-    def escaped(found: re.Match[str]) -> str:
-        return found[0] if keeps_lines and found[0] == "\n" else ascii(found[0])[1:-1]
+    def escaped(match: re.Match[str]) -> str:
+        return match[0] if keeps_lines and match[0] == "\n" else ascii(match[0])[1:-1]
 
     return _NOT_SHOWN.sub(escaped, text)
 

@@ -16,7 +16,7 @@ from eventide.engine_local import LocalEngine, RequestEngine
 from eventide.options.compaction_request import tag_schedule
 from eventide.options.queries import DELETE_FIELD, DELETE_MARKER
 from eventide.options.sections import warn_of_unknown_options
-from eventide_adapters.format.base_file.time_patterns import event_time_texts
+from eventide_adapters.format.columns.time_patterns import event_time_texts
 from eventide_adapters.format.merge.record_mergers import check_merger, mergers_of
 from eventide_adapters.lock.heartbeats import FileHeartbeats
 from eventide_adapters.lock.open import open_lock
@@ -32,9 +32,8 @@ from eventide_core.table.records.record_shape import DeleteMarker
 from eventide_core.table.settings.table_config import TableConfig
 
 if TYPE_CHECKING:
-    from eventide_adapters.format.merge.change_reader import ArrowChangeReader
-    from eventide_adapters.format.merge.content_audit import ArrowContentAudit
-    from eventide_adapters.format.merge.slice_merger import ArrowSliceMerger
+    from eventide_adapters.format.changes.content_audit import ArrowContentAudit
+    from eventide_adapters.format.changes.reader import ArrowChangeReader
     from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
     from eventide_core.action.freshness.freshness import Freshness
     from eventide_core.ports import BaseContent, LogContent
@@ -137,6 +136,7 @@ class Application:
 
     @cached_property
     def runner(self) -> "CompactionRunner":
+        from eventide_adapters.format.merge.slice_merger import ArrowSliceMerger
         from eventide_core.service.compaction.compact_slice import SliceCompactor
         from eventide_core.service.compaction.replan import Replanner
         from eventide_core.service.compaction.run import CompactionRunner
@@ -148,7 +148,7 @@ class Application:
             Replanner(self._slice_facts, self._splits),
             self.freshness,
             self.metadata,
-            SliceCompactor(self.storage, self._merger),
+            SliceCompactor(self.storage, ArrowSliceMerger(self.storage)),
             self.engine,
             Ownership(self._lock, self._liveness),
             self._lock,
@@ -234,7 +234,7 @@ class Application:
 
     def windows(self, runner: str) -> "WindowService":
         """The windows of the table's consumers, for a runner of that name."""
-        from eventide_adapters.format.merge.window_content import ArrowWindowContent
+        from eventide_adapters.format.changes.window_content import ArrowWindowContent
         from eventide_core.service.windows.windows import WindowService
 
         return WindowService(
@@ -322,7 +322,7 @@ class Application:
 
     @cached_property
     def change_reader(self) -> "ArrowChangeReader":
-        from eventide_adapters.format.merge.change_reader import ArrowChangeReader
+        from eventide_adapters.format.changes.reader import ArrowChangeReader
 
         return ArrowChangeReader(self.storage)
 
@@ -340,13 +340,13 @@ class Application:
 
     @cached_property
     def _log_content(self) -> "LogContent":
-        from eventide_adapters.format.merge.log_content import ArrowLogContent
+        from eventide_adapters.format.log_content.content import ArrowLogContent
 
         return ArrowLogContent(self.storage)
 
     @cached_property
     def _content_audit(self) -> "ArrowContentAudit":
-        from eventide_adapters.format.merge.content_audit import ArrowContentAudit
+        from eventide_adapters.format.changes.content_audit import ArrowContentAudit
 
         return ArrowContentAudit(self.storage)
 
@@ -369,12 +369,6 @@ class Application:
         from eventide_core.service.compaction.split_judge import SplitJudge
 
         return SplitJudge(self._log_content, self.engine)
-
-    @cached_property
-    def _merger(self) -> "ArrowSliceMerger":
-        from eventide_adapters.format.merge.slice_merger import ArrowSliceMerger
-
-        return ArrowSliceMerger(self.storage)
 
     @cached_property
     def _liveness(self) -> "Liveness":

@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 
 from eventide import Table
 from eventide.rows.reader import Rows
-from eventide_adapters.format.base_file import parquet, row_pages
+from eventide_adapters.format.base_file import parquet
+from eventide_adapters.format.parquet import row_pages
 from eventide_core.config import BLOOM_ENTRIES, BUCKETS, CLOCK_SKEW_MS, INDEX_TYPE
 from eventide_core.errors import NothingToDoError, RefusedError
 from support.columns import schema_of

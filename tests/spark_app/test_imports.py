@@ -66,7 +66,7 @@ def test_a_table_whose_headers_answer_needs_no_arrow(words: tuple[str, ...], tmp
         opened.upsert(rows)
     verb, *more = words
     found = _imported("-m", "eventide", verb, str(table), *more, "--output", "json")
-    assert "eventide_adapters.format.merge.log_content" in found
+    assert "eventide_adapters.format.log_content.content" in found
     assert not found & {"numpy", "pyarrow"}
     assert not found & _USE_CASES
 

@@ -10,7 +10,7 @@ from _pytest.mark import ParameterSet
 
 from eventide.testing.campaign import run_examples
 from eventide.testing.state_machine import Configuration
-from eventide_adapters.format.base_file import dictionary_columns
+from eventide_adapters.format.parquet import dictionary_columns
 from support.campaign import IS_REPEATED, tries
 from support.reach import reached
 

@@ -169,8 +169,8 @@ class GlueCatalog:
             about = one.get("ErrorDetail", {})
             if about.get("ErrorCode") != harmless:
                 values = "/".join(one.get("PartitionValues") or one.get("PartitionValueList") or ())
-                said = f"{about.get('ErrorCode')} {about.get('ErrorMessage', '')}".strip()
-                raise CatalogError(f"AWS Glue at {self._where} did not {what}: {values}: {said}")
+                message = f"{about.get('ErrorCode')} {about.get('ErrorMessage', '')}".strip()
+                raise CatalogError(f"AWS Glue at {self._where} did not {what}: {values}: {message}")
 
     def _raw(self, database: str, name: str) -> Any:
         answer = self._if_there(lambda: self._client.get_table(DatabaseName=database, Name=name))

@@ -132,8 +132,8 @@ class HiveMetastore:
         try:
             yield
         except (OSError, EOFError, thrift_error()) as error:
-            said = getattr(error, "message", None) or str(error) or type(error).__name__
-            raise CatalogError(f"the Hive Metastore at {self._where} did not {what}: {said}") from error
+            message = getattr(error, "message", None) or str(error) or type(error).__name__
+            raise CatalogError(f"the Hive Metastore at {self._where} did not {what}: {message}") from error
 
     def _context(self, properties: Mapping[str, str]) -> Any:
         return self._thrift.EnvironmentContext(properties={**_NO_STATISTICS, **properties})
@@ -205,14 +205,14 @@ def metastore_client(addresses: Sequence[Address]) -> Any:
     thrift = metastore_thrift()
     from thriftpy2.rpc import make_client
 
-    said: list[str] = []
+    failures: list[str] = []
     for address in addresses:
         try:
             return make_client(thrift.ThriftHiveMetastore, address.host, address.port, timeout=TIMEOUT_MS)
         except (OSError, thrift_error()) as error:
-            said.append(f"{address}: {error}")
+            failures.append(f"{address}: {error}")
     raise CatalogError(
-        f"no Hive Metastore responds: {'; '.join(said)}; check that it is running, and that the address is right"
+        f"no Hive Metastore responds: {'; '.join(failures)}; check that it is running, and that the address is right"
     )
 
 

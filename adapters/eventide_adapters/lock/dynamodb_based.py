@@ -274,8 +274,8 @@ class _Service:
         except ClientError as error:
             if error.response["Error"]["Code"] == failed:
                 return None
-            said = f"{error.response['Error']['Code']}: {error.response['Error'].get('Message', '')}"
-            raise LockError(self._refused(request, said)) from error
+            message = f"{error.response['Error']['Code']}: {error.response['Error'].get('Message', '')}"
+            raise LockError(self._refused(request, message)) from error
         except BotoCoreError as error:
             raise LockError(self._refused(request, str(error))) from error
 
@@ -299,9 +299,9 @@ class _Service:
             )
         return self._client
 
-    def _refused(self, request: str, said: str) -> str:
+    def _refused(self, request: str, message: str) -> str:
         where = self._options.get(DYNAMODB_ENDPOINT) or "Amazon's DynamoDB"
-        return f"{where} did not answer {request}: {said}; check region, credentials and address, then try again"
+        return f"{where} did not answer {request}: {message}; check region, credentials and address, then try again"
 
 
 def _parse(item: Mapping[str, Mapping[str, str]], place: str) -> _LockItem:

@@ -123,10 +123,10 @@ class HiveMetastoreBasedLock:
                 f"the table lock {self.place} was lost: the metastore has dropped it; nothing was written after that"
             ) from gone
         except (OSError, EOFError, thrift_error()) as failure:
-            said = getattr(failure, "message", None) or str(failure) or type(failure).__name__
+            message = getattr(failure, "message", None) or str(failure) or type(failure).__name__
             raise LockError(
-                f"the metastore did not {what}, the table lock {self.place}: {said}; nothing was written after that. Check "
-                "that the metastore has its transaction tables (schematool creates them)"
+                f"the metastore did not {what}, the table lock {self.place}: {message}; nothing was written after that. "
+                "Check that the metastore has its transaction tables (schematool creates them)"
             ) from failure
 
 

@@ -70,8 +70,8 @@ _UNREACHED: Final = (
 
 def storage_error(message: str, failure: BaseException) -> StorageError:
     """The typed error of a failure: StorageAccessError if the storage refused the access or the credentials."""
-    is_refused, said = is_refusal(failure), str(failure).lower()
-    if "wrong_version_number" in said:
+    is_refused, text = is_refusal(failure), str(failure).lower()
+    if "wrong_version_number" in text:
         return StorageAccessError(
             f"{message}; the server there answers without TLS: begin its address with http:// (HDFS: "
             "dfs.http.policy=HTTP_ONLY), or name its address with TLS"
@@ -80,11 +80,11 @@ def storage_error(message: str, failure: BaseException) -> StorageError:
         return StorageAccessError(f"{message}; a directory of this path is a file: correct the path")
     if is_refused or getattr(failure, "status_code", None) == _CONFLICT:
         for words, cure in _CURES:
-            if any(word in said for word in words):
+            if any(word in text for word in words):
                 return StorageAccessError(f"{message}; {cure}")
     if is_refused:
         return StorageAccessError(f"{message}; check the permissions there and the credentials in use")
-    if any(words in said for words in _UNREACHED):
+    if any(words in text for words in _UNREACHED):
         return StorageError(f"{message}; check the address and the network, and whether the store runs")
     return StorageError(message)
 

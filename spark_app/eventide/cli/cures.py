@@ -46,14 +46,14 @@ def _options(name: str, value: Value) -> list[str]:
     return [option if value is True else f"{option} {value}"]
 
 
-def in_commands(said: Any) -> Any:
+def in_commands(document: Any) -> Any:
     """A text, or each text in a document, with the commands for the cures that it names."""
-    match said:
+    match document:
         case str():
-            return in_words(said, command)
+            return in_words(document, command)
         case Mapping():
-            return {key: in_commands(value) for key, value in said.items()}
+            return {key: in_commands(value) for key, value in document.items()}
         case list() | tuple():
-            return [in_commands(value) for value in said]
+            return [in_commands(value) for value in document]
         case _:
-            return said
+            return document

@@ -86,14 +86,14 @@ def stream_sink(table: str, options: Mapping[str, Any] | None = None) -> "Stream
 
 def stream_compaction(options: Options) -> StreamCompaction:
     """How the options request compactions. Raises ConfigError if they request more than one way."""
-    said = {
+    stated = {
         StreamCompaction.INLINE: keys.COMPACT_INLINE,
         StreamCompaction.SCHEDULE: keys.COMPACT_SCHEDULE_INLINE,
         StreamCompaction.ASYNC: keys.COMPACT_ASYNC,
     }
-    chosen = [how for how, key in said.items() if options.get(key)]
+    chosen = [how for how, key in stated.items() if options.get(key)]
     if len(chosen) > 1:
-        raise ConfigError(f"options {' and '.join(said[how] for how in chosen)} exclude each other; set one of them")
+        raise ConfigError(f"options {' and '.join(stated[how] for how in chosen)} exclude each other; set one of them")
     return chosen[0] if chosen else StreamCompaction.NONE
 
 

@@ -148,8 +148,8 @@ def reasons_of(tables: Iterable[TableStatus]) -> list[str]:
 
 
 def _reasons(one: TableStatus) -> list[str]:
-    told = (("held back by", one.held_by), ("last error:", one.last_error))
-    return [f"{what} {why}" for what, why in told if why]
+    reasons = (("held back by", one.held_by), ("last error:", one.last_error))
+    return [f"{what} {why}" for what, why in reasons if why]
 
 
 def _some(names: Sequence[str]) -> str:

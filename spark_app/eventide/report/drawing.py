@@ -190,16 +190,16 @@ def _file(file: FileCoverage, top: int, axis: Axis) -> str:
     times = file.event_times
     if times is None or times.min_ms is None or times.max_ms is None:
         if times is not None and file.problem is None:
-            said = ", and ".join(_without_times(times)) or "no records"
+            content = ", and ".join(_without_times(times)) or "no records"
         else:
-            said = f"unknown event times: {file.problem or 'no reason known'}"
-        title = f"{file.name}: {said}"
+            content = f"unknown event times: {file.problem or 'no reason known'}"
+        title = f"{file.name}: {content}"
         return (
             f'<rect class="unknown" x="{axis.left}" y="{top}" width="{axis.right - axis.left:.1f}" height="{_ROW - 3}">'
             f"<title>{shown(title)}</title></rect>"
         )
     title = f"{file.name}: {_MEANING[file.role]}, {format_timestamp(times.min_ms)} to {format_timestamp(times.max_ms)}"
-    title += "".join(f", and {said}" for said in _without_times(times))
+    title += "".join(f", and {count}" for count in _without_times(times))
     uncompacted = file.uncompacted
     if file.role is Role.BASE or uncompacted is None or uncompacted == times:
         return _bar(file.role, times.min_ms, times.max_ms, top, axis, title)

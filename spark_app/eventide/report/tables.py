@@ -19,7 +19,7 @@ def html_table(caption: str, columns: Sequence[str], rows: Sequence[Sequence[str
     heads = "".join(f'<th scope="col" class="{kind}">{name}</th>' for name, kind in zip(columns, kinds, strict=True))
     if len(rows) > _ROWS_SHOWN:
         caption = f"{caption}{'; ' if caption else ''}the first {_ROWS_SHOWN} of {len(rows):,}"
-    said = f"<caption>{shown(caption)}</caption>" if caption else ""
+    heading = f"<caption>{shown(caption)}</caption>" if caption else ""
     lines = [f"<tr>{_cells(row, kinds)}</tr>" for row in rows[:_ROWS_SHOWN]]
     unfolded = len(lines) if len(lines) <= _ROWS_UNFOLDED + 1 else _ROWS_UNFOLDED
 
@@ -27,7 +27,7 @@ def html_table(caption: str, columns: Sequence[str], rows: Sequence[Sequence[str
         return f"<thead><tr>{heads}</tr></thead><tbody>{''.join(part_lines)}</tbody></table>"
 
     label = caption or columns[0]
-    first = wide(label, f"<table>{said}{part(lines[:unfolded])}")
+    first = wide(label, f"<table>{heading}{part(lines[:unfolded])}")
     if unfolded == len(lines):
         return first
     rest = wide(label, f"<table>{part(lines[unfolded:])}")

@@ -32,11 +32,11 @@ class Detail:
     def shows_files(self) -> bool:
         return self.is_verbose or self.partition is not None or self.limit is not None
 
-    def slices_of(self, found: Iterable[_InPartition]) -> tuple[list[_InPartition], list[str]]:
+    def slices_of(self, slices: Iterable[_InPartition]) -> tuple[list[_InPartition], list[str]]:
         """The slices to show, and a line about slices that are left out or missing."""
         if not self.shows_files:
             return [], []
-        chosen = [one for one in found if self.partition is None or one.partition == self.partition]
+        chosen = [one for one in slices if self.partition is None or one.partition == self.partition]
         if not chosen and self.partition is not None:
             return [], [f"  no file slice in partition {self.partition!r}; give the name of its directory"]
         shown = chosen if self.limit is None else chosen[: self.limit]

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from eventide.bootstrap import Application
 from eventide.rows.value_expression import evaluated, parse_value
-from eventide_adapters.format.avro.field_path import column_at, top_level
+from eventide_adapters.format.columns.field_path import column_at, top_level
 from eventide_adapters.format.log_file.ordering_values import common_ranks, orderings_of
 from eventide_core.action.write.basis import ReadBasis
 from eventide_core.errors import ConfigError, InvalidRecordError, UnsupportedTableError

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from eventide.rows.changed_rows import ChangedTable, parsed_values, with_values
 from eventide.rows.filter_expression import parse_filter
 from eventide.rows.value_expression import evaluated, is_true
-from eventide_adapters.format.avro.field_path import top_level
+from eventide_adapters.format.columns.field_path import top_level
 from eventide_adapters.format.write.incoming_schema import cast_whole, evolved_schema, refuse_names_alike
 from eventide_adapters.format.write.record_keys import partition_paths, record_keys
 from eventide_core.errors import ConfigError, InvalidRecordError
@@ -52,14 +52,14 @@ class Clauses:
     not_matched_insert: Clause
 
     def __post_init__(self) -> None:
-        said = {
+        clauses = {
             "when_matched_update": self.matched_update,
             "when_matched_delete": self.matched_delete,
             "when_not_matched_insert": self.not_matched_insert,
         }
-        if all(clause is None or clause is False for clause in said.values()):
-            raise ConfigError(f"a merge needs one of {', '.join(said)}")
-        for name, clause in said.items():
+        if all(clause is None or clause is False for clause in clauses.values()):
+            raise ConfigError(f"a merge needs one of {', '.join(clauses)}")
+        for name, clause in clauses.items():
             if clause is None or isinstance(clause, bool | str):
                 continue
             kinds = "true or a condition"

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide_adapters.format.avro.schema import RECORD_KEY
-from eventide_adapters.format.base_file.filter_proof import excluded, values_of
+from eventide_adapters.format.parquet.filter_proof import excluded, values_of
 from eventide_core.action.query.key_buckets import combinations, kept_groups
 from eventide_core.errors import EventideError, InvalidFilterError
 from eventide_core.table.files.slice_read import ChangeRead, KeyForms, QueryPlan, SliceRead
@@ -170,6 +170,6 @@ def _guarantee(path: str, fields: "Sequence[pa.Field[Any] | None]", key_format: 
             scalar = pa.scalar(int(value) if pa.types.is_integer(field.type) else value, field.type)
         except (ValueError, OverflowError, pa.ArrowInvalid):
             continue
-        said = pc.field(field.name) == scalar
-        condition = said if condition is None else condition & said
+        guarantee = pc.field(field.name) == scalar
+        condition = guarantee if condition is None else condition & guarantee
     return condition

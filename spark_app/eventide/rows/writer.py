@@ -12,7 +12,7 @@ from eventide.rows.own_place import require_own_place
 from eventide.spark.types import arrow_schema_of
 from eventide_adapters.format.avro.from_arrow import avro_schema_of
 from eventide_adapters.format.avro.schema import arrow_schema
-from eventide_adapters.format.base_file.time_patterns import event_time_texts
+from eventide_adapters.format.columns.time_patterns import event_time_texts
 from eventide_adapters.format.write.arrow_records import ArrowRecords
 from eventide_adapters.format.write.incoming_schema import refuse_names_alike
 from eventide_adapters.format.write.record_writer import RowWriter
@@ -161,15 +161,15 @@ def named_apart(application: Application, records: Any) -> pa.Table:
 def _writer_options(options: Options, event_time: str | None) -> dict[str, str]:
     index = (options.get(INDEX_TYPE) or IndexType.BUCKET).upper()
     index_type(index)  # refuses an unknown type before the table is created
-    said: dict[str, str] = {INDEX_TYPE: index}
+    stated: dict[str, str] = {INDEX_TYPE: index}
     if index == IndexType.BUCKET:
-        said[BUCKETS] = str(options.get(BUCKETS))
+        stated[BUCKETS] = str(options.get(BUCKETS))
         hashed = options.text(BUCKET_HASH_FIELDS)
         if hashed is not None:
-            said[BUCKET_HASH_FIELDS] = hashed
+            stated[BUCKET_HASH_FIELDS] = hashed
     if event_time is not None:
-        said[EVENT_TIME_FIELD] = event_time
-    return {**said, **event_time_texts(options).settings}
+        stated[EVENT_TIME_FIELD] = event_time
+    return {**stated, **event_time_texts(options).settings}
 
 
 def _avro_schema(name: str, schema: Any) -> AvroSchema:

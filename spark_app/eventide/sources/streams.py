@@ -79,7 +79,7 @@ def _python_file(content: Any) -> Any:
     return content if isinstance(content, pa.NativeFile) else pa.PythonFile(content, mode="r")
 
 
-class _Text:
+class _Text(io.RawIOBase):
     """A binary stream that Arrow can read. It also counts the quotes, and raises an error for a text of another encoding."""
 
     def __init__(self, content: Any, name: str) -> None:
@@ -88,7 +88,6 @@ class _Text:
         self._last = b""
         self.quote = b""
         self.quotes = 0
-        self.closed = False
 
     def read(self, size: int = -1) -> bytes:
         data: bytes = self._next(size)
@@ -118,14 +117,5 @@ class _Text:
         if wide is not None:
             raise ConfigError(f"source {self._name!r} is in {wide[:6].upper()}: add --encoding {wide}")
 
-    def close(self) -> None:
-        self.closed = True
-
     def readable(self) -> bool:
         return True
-
-    def writable(self) -> bool:
-        return False
-
-    def seekable(self) -> bool:
-        return False

@@ -136,8 +136,8 @@ class SparkHiveCatalog:
         except Py4JJavaError as error:
             java = error.java_exception
             if forgiving is None or java.getClass().getSimpleName() != forgiving:
-                said = java.getMessage() or java.getClass().getSimpleName()
-                raise CatalogError(f"the Hive Metastore of the SparkSession did not {what}: {said}") from error
+                message = java.getMessage() or java.getClass().getSimpleName()
+                raise CatalogError(f"the Hive Metastore of the SparkSession did not {what}: {message}") from error
         except Py4JError as error:
             raise CatalogError(f"the Hive Metastore of the SparkSession did not {what}: {error}") from error
 

@@ -53,14 +53,14 @@ def _notes_by_option(application: Application) -> tuple[SourceNote, ...]:
         return ()
     wrong = ConfigError(f'option {SOURCES}={text!r} is not JSON of the form {{"/lake/trips": "2026-03-03T00:00Z"}}')
     try:
-        said = json.loads(text)
+        states = json.loads(text)
     except (ValueError, RecursionError):
         raise wrong from None
-    if not isinstance(said, dict) or not all(isinstance(state, str) for state in said.values()):
+    if not isinstance(states, dict) or not all(isinstance(state, str) for state in states.values()):
         raise wrong
     # The table's own settings are not those of its sources; the storage's are.
     shared = {key: value for key, value in options.values.items() if not key.startswith(("hoodie.", "eventide."))}
-    sources = [_stated(*located(uri, shared), state, options.get(STREAM_IDENTIFIER)) for uri, state in said.items()]
+    sources = [_stated(*located(uri, shared), state, options.get(STREAM_IDENTIFIER)) for uri, state in states.items()]
     return _notes_of(application, sources)
 
 
@@ -81,24 +81,24 @@ def noting(
 
 
 def _stated(
-    uri: str, options: Mapping[str, str], said: str, stream: str | None
+    uri: str, options: Mapping[str, str], text: str, stream: str | None
 ) -> "tuple[Application, Window | SourceNote]":
     """A source, and how much of it was read, parsed from a text."""
     source = assemble(uri, options)
     source.files.config()
-    kind, _, consumer = said.partition(":")
+    kind, _, consumer = text.partition(":")
     if kind == "consumer":
         return source, _window_of(source, uri, consumer, stream)
-    root, is_instant = source.storage.root, said.isdecimal() and len(said) in _INSTANT_DIGITS
-    threshold_ms = None if is_instant else parse_threshold(said)
+    root, is_instant = source.storage.root, text.isdecimal() and len(text) in _INSTANT_DIGITS
+    threshold_ms = None if is_instant else parse_threshold(text)
     if threshold_ms is not None and source.state().config.is_copy_on_write:
         return source, SourceNote(root, None, threshold_ms)
     for view in published_views(source.state()):
         instant, until_ms = view.compaction.requested_time, view.watermark_ms
-        if instant == said if threshold_ms is None else until_ms >= threshold_ms:
+        if instant == text if threshold_ms is None else until_ms >= threshold_ms:
             reached_ms = until_ms if threshold_ms is None else threshold_ms
             return source, SourceNote(root, instant, _made_of(source, instant, reached_ms))
-    what = f"a watermark at {said}" if is_instant else f"the watermark {said}, or a later one"
+    what = f"a watermark at {text}" if is_instant else f"the watermark {text}, or a later one"
     raise ConfigError(f"option {SOURCES}: no compaction of {uri} has published {what}")
 
 

@@ -19,14 +19,14 @@ def sync_options(
 ) -> dict[str, str]:
     """The options, overridden by the other arguments. Raises ConfigError for an unknown catalog."""
     tool = None if catalog is None else tool_of(catalog)
-    said: dict[str, str | None] = {
+    stated: dict[str, str | None] = {
         SYNC_TOOLS: tool,
         SYNC_DATABASE: database,
         DATAHUB_DATABASE: database,
         SYNC_TABLE: name,
         DATAHUB_TABLE: name,
     }
-    return {**options, **{key: text for key, text in said.items() if text is not None}}
+    return {**options, **{key: text for key, text in stated.items() if text is not None}}
 
 
 def update_catalog(application: Application, result: CompactionResult) -> CompactionResult:

@@ -11,6 +11,7 @@ from eventide.bootstrap import Application, assemble
 from eventide.catalog import located
 from eventide.formatting import sanitize
 from eventide.notebook import html_facts
+from eventide.options.compaction_request import Overrides, compaction_request
 from eventide.table.arguments import options_of, progress_of, require_given_texts, require_number, require_texts, uri_of
 from eventide.table.maintenance import TableMaintenance
 from eventide.table.open_table import task_engine
@@ -137,7 +138,6 @@ class Table(TableWrites, TableSchema, TableTags, TableWindows, TableMaintenance)
         selects what is compacted, and the trigger whether a compaction is due (`plan.idle`). `align`, such as 1d or 1h,
         floors T to the start of a day or an hour in `time_zone` (UTC).
         """
-        from eventide.options.compaction_request import Overrides, compaction_request
         from eventide.results.plan import Plan
 
         given = Overrides(before, data_latency_seconds, cut, link_mode, align, time_zone)
@@ -175,8 +175,6 @@ class Table(TableWrites, TableSchema, TableTags, TableWindows, TableMaintenance)
         Raises NothingToDoError if the trigger is not due, or if there is nothing to compact; `plan.idle` says so
         beforehand. Raises BusyError while another process runs a compaction.
         """
-        from eventide.options.compaction_request import Overrides, compaction_request
-
         given = Overrides(before, data_latency_seconds, cut, link_mode, align, time_zone)
         if plan is not None and given != Overrides():
             raise ConfigError("pass either a plan, or its arguments")
@@ -235,7 +233,6 @@ class Table(TableWrites, TableSchema, TableTags, TableWindows, TableMaintenance)
 
     def service(self, *, cut: str | None = None, link_mode: str | None = None) -> "TableService":
         """The table service. The options set its strategy, its trigger, and T or the data latency."""
-        from eventide.options.compaction_request import Overrides, compaction_request
         from eventide.table.table_service import TableService
 
         return TableService(

@@ -88,12 +88,12 @@ def run_part(part: Part) -> Outcome:
     (configuration,) = (kind for kind in configurations() if str(kind) == part.configuration)
     reach: Counter[str] = Counter()
     failure: str | None = None
-    said, began = StringIO(), time.process_time()
-    with redirect_stdout(said):  # Hypothesis prints the steps to a failure
+    output, began = StringIO(), time.process_time()
+    with redirect_stdout(output):  # Hypothesis prints the steps to a failure
         try:
             run_examples(configuration, reach, EXAMPLES, seed_of(part), shrinks=True)
         except Exception:
-            failure = f"{said.getvalue()}\n{traceback.format_exc()}"
+            failure = f"{output.getvalue()}\n{traceback.format_exc()}"
     return Outcome(
         part.configuration, part.number, seed_of(part), dict(reach), round(time.process_time() - began, 1), failure
     )

@@ -13,7 +13,8 @@ from eventide import Table
 from eventide.bootstrap import assemble
 from eventide.rows import reader
 from eventide.rows.reader import Rows
-from eventide_adapters.format.base_file import open_file, parquet, row_pages
+from eventide_adapters.format.base_file import parquet
+from eventide_adapters.format.parquet import open_file, row_pages
 from eventide_core.config import BLOOM_ENTRIES, BUCKETS, CLOCK_SKEW_MS, INDEX_TYPE
 from support.columns import schema_of
 from support.counting_storage import CountingStorage

@@ -1,4 +1,4 @@
 """Avro: schemas, columnar decoding and encoding, schema resolution, and limits of what a reader loads into memory.
 
-Imports no other room of the format.
+Imports `columns`.
 """

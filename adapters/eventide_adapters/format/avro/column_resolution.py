@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.avro.arrow_numpy import empty_array, to_arrow
 from eventide_adapters.format.avro.records import array_of_default
 from eventide_adapters.format.avro.schema import AvroField, AvroType
 from eventide_adapters.format.avro.type_promotion import promote
+from eventide_adapters.format.columns.arrow_numpy import empty_array, to_arrow
 from eventide_core.errors import RecordDecodeError, UnsupportedTableError
 
 Column = Any

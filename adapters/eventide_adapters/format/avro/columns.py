@@ -16,8 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.avro.arrow_numpy import empty_array, to_arrow, to_texts
 from eventide_adapters.format.avro.schema import AvroType
+from eventide_adapters.format.columns.arrow_numpy import empty_array, to_arrow, to_texts
 
 Bytes = npt.NDArray[np.uint8]
 Flags = npt.NDArray[np.bool_]

@@ -1,1 +1,1 @@
-"""Base files: Parquet with Hudi's meta columns, bloom filter and footer. Imports `avro`."""
+"""Base files: Parquet with Hudi's meta columns and footer. Imports `parquet`, `avro` and `columns`."""

@@ -6,10 +6,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from eventide_adapters.format.avro.field_path import type_at
-from eventide_adapters.format.base_file.event_time_column import event_times_ms
-from eventide_adapters.format.base_file.footer_columns import require_sound_columns
-from eventide_adapters.format.base_file.open_file import open_base
+from eventide_adapters.format.columns.event_times import event_times_ms
+from eventide_adapters.format.columns.field_path import type_at
+from eventide_adapters.format.parquet.footer_columns import require_sound_columns
+from eventide_adapters.format.parquet.open_file import open_base
 from eventide_core.ports import Storage
 from eventide_core.table.records.event_time import DATE_DIGITS, UNREADABLE_DIGITS, EventTimeRange
 

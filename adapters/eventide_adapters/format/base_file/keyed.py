@@ -5,10 +5,10 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 import pyarrow as pa
 
 from eventide_adapters.format.avro.schema import RECORD_KEY, AvroField, table_fields
-from eventide_adapters.format.base_file.open_file import BaseFile
 from eventide_adapters.format.base_file.parquet import BaseFooter, read_base, read_base_and_footer
-from eventide_adapters.format.base_file.row_pages import RowsOfGroups
 from eventide_adapters.format.base_file.virtual_key import with_record_keys
+from eventide_adapters.format.parquet.open_file import BaseFile
+from eventide_adapters.format.parquet.row_pages import RowsOfGroups
 from eventide_core.errors import CorruptBaseFileError
 from eventide_core.ports import Storage
 from eventide_core.table.files.base_columns import columns_in_base

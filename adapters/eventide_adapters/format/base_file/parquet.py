@@ -25,31 +25,31 @@ import pyarrow.parquet as pq
 
 from eventide_adapters.format.avro.column_resolution import check_columns, resolve_columns
 from eventide_adapters.format.avro.schema import RECORD_KEY, AvroField
-from eventide_adapters.format.base_file.bloom_filter import (
-    FOOTER_KEY,
-    SIMPLE,
-    TYPE_FOOTER_KEY,
-    BloomFilter,
-    BloomFilterBuilder,
-)
-from eventide_adapters.format.base_file.dictionary_columns import (
-    as_dictionaries,
-    check_numbers,
-)
-from eventide_adapters.format.base_file.footer_columns import codec_of, require_columns
-from eventide_adapters.format.base_file.inflated_pages import is_local
 from eventide_adapters.format.base_file.key_range import (
     MAX_KEY_FOOTER,
     MIN_KEY_FOOTER,
     java_order,
     least_and_greatest,
 )
-from eventide_adapters.format.base_file.open_file import BaseFile, open_base
-from eventide_adapters.format.base_file.parquet_output import LEVELS, ROW_GROUP_ROWS_MAX, ParquetOutput, avro_footer
-from eventide_adapters.format.base_file.parquet_output import ROW_GROUP_BYTES as _ROW_GROUP_BYTES
-from eventide_adapters.format.base_file.prefetch import prefetch
-from eventide_adapters.format.base_file.row_pages import RowsOfGroups, batches_of
-from eventide_adapters.format.base_file.threads import processors, threads_at_most
+from eventide_adapters.format.parquet.bloom_filter import (
+    FOOTER_KEY,
+    SIMPLE,
+    TYPE_FOOTER_KEY,
+    BloomFilter,
+    BloomFilterBuilder,
+)
+from eventide_adapters.format.parquet.dictionary_columns import (
+    as_dictionaries,
+    check_numbers,
+)
+from eventide_adapters.format.parquet.footer_columns import codec_of, require_columns
+from eventide_adapters.format.parquet.inflated_pages import is_local
+from eventide_adapters.format.parquet.open_file import BaseFile, open_base
+from eventide_adapters.format.parquet.output import LEVELS, ROW_GROUP_ROWS_MAX, ParquetOutput, avro_footer
+from eventide_adapters.format.parquet.output import ROW_GROUP_BYTES as _ROW_GROUP_BYTES
+from eventide_adapters.format.parquet.prefetch import prefetch
+from eventide_adapters.format.parquet.row_pages import RowsOfGroups, batches_of
+from eventide_adapters.format.parquet.threads import processors, threads_at_most
 from eventide_core.access.threads import Handed, Threads
 from eventide_core.errors import CorruptBaseFileError, RecordDecodeError
 from eventide_core.ports import OutputFile, Storage

@@ -17,13 +17,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from eventide_adapters.format.avro.schema import RECORD_KEY
-from eventide_adapters.format.base_file.bloom_filter import FOOTER_KEY, SIMPLE, TYPE_FOOTER_KEY, BloomFilter
-from eventide_adapters.format.base_file.filter_proof import excluded
-from eventide_adapters.format.base_file.footer_columns import require_sound_columns
 from eventide_adapters.format.base_file.key_range import MAX_KEY_FOOTER, MIN_KEY_FOOTER, java_order
-from eventide_adapters.format.base_file.legacy_calendar import LegacyCalendar
-from eventide_adapters.format.base_file.open_file import BaseFile
-from eventide_adapters.format.base_file.row_pages import Rows, RowsOfGroups, rows_with
+from eventide_adapters.format.parquet.bloom_filter import FOOTER_KEY, SIMPLE, TYPE_FOOTER_KEY, BloomFilter
+from eventide_adapters.format.parquet.filter_proof import excluded
+from eventide_adapters.format.parquet.footer_columns import require_sound_columns
+from eventide_adapters.format.parquet.legacy_calendar import LegacyCalendar
+from eventide_adapters.format.parquet.open_file import BaseFile
+from eventide_adapters.format.parquet.row_pages import Rows, RowsOfGroups, rows_with
 
 _Ends: TypeAlias = tuple[Any, Any]
 _KEY_BATCH_ROWS: Final = 1 << 17
@@ -71,8 +71,8 @@ class RowGroupChoice:
         if not known:
             return groups
         require_sound_columns(metadata, file.footer, f"base file {self.path}")
-        said = [_condition(metadata.row_group(number), known) for number in groups]
-        is_excluded = excluded(said, self.row_filter, self.schema)
+        conditions = [_condition(metadata.row_group(number), known) for number in groups]
+        is_excluded = excluded(conditions, self.row_filter, self.schema)
         return [number for number in groups if not is_excluded[number]]
 
     def _is_without_keys(self, file: BaseFile) -> bool:
@@ -103,9 +103,9 @@ def _condition(group: pq.RowGroupMetaData, known: Collection[tuple[str, int, pa.
     """What holds for all of a row group's rows by its statistics."""
     condition: pc.Expression | None = None
     for name, place, kind in known:
-        said = _of_column(group.column(place), pc.field(name), kind, group.num_rows)
-        if said is not None:
-            condition = said if condition is None else condition & said
+        of_column = _of_column(group.column(place), pc.field(name), kind, group.num_rows)
+        if of_column is not None:
+            condition = of_column if condition is None else condition & of_column
     return condition
 
 
@@ -119,10 +119,10 @@ def _of_column(column: Any, field: pc.Expression, kind: pa.DataType, rows: int) 
     ends = _ends(statistics, kind)
     if ends is None:
         return None
-    said: pc.Expression = (field >= ends[0]) & (field <= ends[1])
+    condition: pc.Expression = (field >= ends[0]) & (field <= ends[1])
     if nulls == 0:
-        return said
-    either: pc.Expression = said | field.is_null()
+        return condition
+    either: pc.Expression = condition | field.is_null()
     return either
 
 

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from eventide_adapters.format.avro.field_path import column_at
-from eventide_adapters.format.base_file.event_time_column import Column, event_time_range, event_times_ms
+from eventide_adapters.format.columns.event_times import Column, event_time_range, event_times_ms
+from eventide_adapters.format.columns.field_path import column_at
 from eventide_adapters.format.log_file.ordering_values import ordering_of_fields
 from eventide_adapters.format.log_file.records import DataBlock, DeleteBlock
 from eventide_core.table.records.event_time import EventTimeRange

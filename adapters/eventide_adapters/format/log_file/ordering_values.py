@@ -14,8 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.avro.arrow_numpy import null_flags, to_arrow, to_numbers
-from eventide_adapters.format.avro.field_path import column_at, type_at
+from eventide_adapters.format.columns.arrow_numpy import null_flags, to_arrow, to_numbers
+from eventide_adapters.format.columns.field_path import column_at, type_at
 from eventide_core.errors import UnsupportedTableError
 
 Numbers: TypeAlias = npt.NDArray[np.int64]

@@ -21,13 +21,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.avro.arrow_numpy import to_arrow, to_flags, to_texts
 from eventide_adapters.format.avro.column_resolution import check_columns, resolve_columns
 from eventide_adapters.format.avro.decode import DECODED_BYTES, count_of_whole, iter_avro_block, join_contents
 from eventide_adapters.format.avro.event_time_properties import without_event_times
 from eventide_adapters.format.avro.reading_limits import check_parquet, is_lack_of_resources, within_memory
 from eventide_adapters.format.avro.schema import IS_DELETED, RECORD_KEY, AvroField, record_fields, table_fields
 from eventide_adapters.format.base_file.virtual_key import with_record_keys
+from eventide_adapters.format.columns.arrow_numpy import to_arrow, to_flags, to_texts
 from eventide_adapters.format.log_file.blocks import PlacedBlock, counting_blocks
 from eventide_adapters.format.log_file.delete_block import decode_delete_block
 from eventide_adapters.format.log_file.ordering_values import ordering_type, orderings_of
@@ -278,7 +278,7 @@ class BlockReader:
         return is_deleted
 
     def _read_parquet(self, placed: PlacedBlock, fields: Sequence[AvroField]) -> Iterator[pa.RecordBatch]:
-        from eventide_adapters.format.base_file.open_file import BaseFile
+        from eventide_adapters.format.parquet.open_file import BaseFile
 
         with placed.open_content(self._storage) as stream, within_memory(placed.place):
             try:

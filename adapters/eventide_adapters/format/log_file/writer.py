@@ -19,7 +19,7 @@ from eventide_adapters.format.avro.encode import can_encode, encode_records
 from eventide_adapters.format.avro.event_time_properties import with_event_times
 from eventide_adapters.format.avro.schema import arrow_schema, record_fields
 from eventide_adapters.format.avro.writer_schema import writer_schema
-from eventide_adapters.format.base_file.parquet_output import ParquetOutput, avro_footer
+from eventide_adapters.format.parquet.output import ParquetOutput, avro_footer
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.table.files.log_block import BlockType, HeaderKey, encode_block
 from eventide_core.table.records.event_time import EventTimeRange

@@ -22,16 +22,16 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.avro.arrow_numpy import to_arrow
-from eventide_adapters.format.avro.field_path import top_level
 from eventide_adapters.format.avro.schema import RECORD_KEY, table_fields
-from eventide_adapters.format.base_file.dictionary_columns import in_columns, with_dictionaries
+from eventide_adapters.format.columns.arrow_numpy import to_arrow
+from eventide_adapters.format.columns.field_path import top_level
 from eventide_adapters.format.log_file.ordering_values import Numbers, common_ranks, orderings_of
 from eventide_adapters.format.merge.custom_fold import newer_wins
 from eventide_adapters.format.merge.key_index import KeyIndex
 from eventide_adapters.format.merge.log_fold import FoldedLogFiles
 from eventide_adapters.format.merge.partial_fold import Flags, lacking_values, taken
 from eventide_adapters.format.merge.record_mergers import merge_rows
+from eventide_adapters.format.parquet.dictionary_columns import in_columns, with_dictionaries
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import RecordShape

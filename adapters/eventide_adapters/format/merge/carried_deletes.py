@@ -7,10 +7,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.avro.arrow_numpy import to_arrow
 from eventide_adapters.format.avro.event_time_properties import event_times_in_header
 from eventide_adapters.format.avro.schema import RECORD_KEY
-from eventide_adapters.format.base_file.event_time_column import event_times_ms
+from eventide_adapters.format.columns.arrow_numpy import to_arrow
+from eventide_adapters.format.columns.event_times import event_times_ms
 from eventide_adapters.format.log_file.blocks import counting_blocks
 from eventide_adapters.format.log_file.delete_block import encode_delete_block
 from eventide_adapters.format.log_file.ordering_values import common_ranks, orderings_of

@@ -22,7 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.avro.arrow_numpy import to_arrow, to_numbers
+from eventide_adapters.format.columns.arrow_numpy import to_arrow, to_numbers
 
 Prints = npt.NDArray[np.uint64]
 Places = npt.NDArray[np.int32]

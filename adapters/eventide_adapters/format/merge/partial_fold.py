@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.avro.arrow_numpy import to_arrow
+from eventide_adapters.format.columns.arrow_numpy import to_arrow
 from eventide_adapters.format.log_file.ordering_values import Numbers
 from eventide_core.table.records.record_shape import PartialUpdate
 

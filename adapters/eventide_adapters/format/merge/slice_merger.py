@@ -16,10 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from eventide_adapters.format.avro.arrow_numpy import to_arrow, to_texts
 from eventide_adapters.format.avro.schema import RECORD_KEY, AvroField, table_fields
-from eventide_adapters.format.base_file.bloom_filter import DEFAULT_PARAMETERS, BloomFilterBuilder
-from eventide_adapters.format.base_file.dictionary_columns import dictionary_fields
 from eventide_adapters.format.base_file.keyed import read_keyed_base_and_footer
 from eventide_adapters.format.base_file.parquet import (
     BaseFileWriter,
@@ -27,7 +24,7 @@ from eventide_adapters.format.base_file.parquet import (
     earlier_bloom,
     read_footer,
 )
-from eventide_adapters.format.base_file.threads import slice_at_work
+from eventide_adapters.format.columns.arrow_numpy import to_arrow, to_texts
 from eventide_adapters.format.log_file.change_log import encode_change_log
 from eventide_adapters.format.merge.base_merge import ChangedRows, SliceMerge
 from eventide_adapters.format.merge.carried_deletes import contradicted, encode_carried
@@ -35,6 +32,9 @@ from eventide_adapters.format.merge.early_records import EarlyRecords
 from eventide_adapters.format.merge.log_fold import FoldedLogFiles
 from eventide_adapters.format.merge.positions import PositionsInBase
 from eventide_adapters.format.merge.record_mergers import check_merger
+from eventide_adapters.format.parquet.bloom_filter import DEFAULT_PARAMETERS, BloomFilterBuilder
+from eventide_adapters.format.parquet.dictionary_columns import dictionary_fields
+from eventide_adapters.format.parquet.threads import slice_at_work
 from eventide_core.access.threads import Threads
 from eventide_core.config import ParquetCodec
 from eventide_core.errors import PlanMismatchError

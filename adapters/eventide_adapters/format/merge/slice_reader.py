@@ -13,14 +13,14 @@ import pyarrow.compute as pc
 
 from eventide_adapters.format.avro.schema import RECORD_KEY, AvroField, query_schema, table_fields
 from eventide_adapters.format.avro.vector_type import shown
-from eventide_adapters.format.base_file.dictionary_columns import dictionary_fields, in_columns
 from eventide_adapters.format.base_file.keyed import read_keyed_base
 from eventide_adapters.format.base_file.parquet import BaseFooter
-from eventide_adapters.format.base_file.threads import slice_at_work
 from eventide_adapters.format.merge.base_merge import SliceMerge, merge_columns
 from eventide_adapters.format.merge.log_fold import FoldedLogFiles
 from eventide_adapters.format.merge.positions import PositionsInBase
 from eventide_adapters.format.merge.sought import Sought
+from eventide_adapters.format.parquet.dictionary_columns import dictionary_fields, in_columns
+from eventide_adapters.format.parquet.threads import slice_at_work
 from eventide_core.errors import InvalidFilterError
 from eventide_core.ports import Storage
 from eventide_core.table.files.slice_read import ChangeRead, SliceRead

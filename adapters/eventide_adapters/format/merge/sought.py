@@ -18,11 +18,11 @@ import pyarrow.compute as pc
 
 from eventide_adapters.format.avro.event_time_properties import event_times_in_header
 from eventide_adapters.format.avro.schema import RECORD_KEY, ArrowType
-from eventide_adapters.format.base_file.filter_proof import excluded
-from eventide_adapters.format.base_file.open_file import open_base
 from eventide_adapters.format.base_file.row_groups import RowGroupChoice
 from eventide_adapters.format.log_file.blocks import PlacedBlock, counting_blocks
 from eventide_adapters.format.log_file.records import DataBlock, DeleteBlock
+from eventide_adapters.format.parquet.filter_proof import excluded
+from eventide_adapters.format.parquet.open_file import open_base
 from eventide_core.ports import Storage
 from eventide_core.table.files.base_columns import columns_in_base
 from eventide_core.table.files.log_block import BlockType
@@ -102,8 +102,8 @@ class Sought:
             if name in slice_read.null_fields or not (named is None or named.is_same(name)):
                 continue
             times = event_times_in_header(placed.block, name)
-            said = None if times is None else _conditions(name, self.schema.field(name).type, times)
-            if said is not None and all(excluded(said, self.row_filter, self.schema)):
+            condition = None if times is None else _conditions(name, self.schema.field(name).type, times)
+            if condition is not None and all(excluded(condition, self.row_filter, self.schema)):
                 return True
         return False
 

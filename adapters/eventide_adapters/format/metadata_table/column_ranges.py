@@ -18,12 +18,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from eventide_adapters.format.avro.schema import ArrowType, table_fields
-from eventide_adapters.format.base_file.footer_columns import require_sound_columns
-from eventide_adapters.format.base_file.legacy_calendar import LegacyCalendar
-from eventide_adapters.format.base_file.open_file import BaseFile, open_base
 from eventide_adapters.format.base_file.parquet import read_base
 from eventide_adapters.format.log_file.blocks import PlacedBlock, counting_blocks
 from eventide_adapters.format.log_file.records import DataBlock, iter_block_records
+from eventide_adapters.format.parquet.footer_columns import require_sound_columns
+from eventide_adapters.format.parquet.legacy_calendar import LegacyCalendar
+from eventide_adapters.format.parquet.open_file import BaseFile, open_base
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.ports import Storage
 from eventide_core.table.files.base_columns import columns_in_base

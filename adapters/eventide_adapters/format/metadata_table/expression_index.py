@@ -13,10 +13,10 @@ Hudi recomputes the range of a partition from those of its files. So an index ca
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from eventide_adapters.format.metadata_records.merged import merged_statistics
+from eventide_adapters.format.metadata_records.reader import MetadataTableReader
+from eventide_adapters.format.metadata_records.records import Value, column_stats_key, column_stats_value
 from eventide_adapters.format.metadata_table.index_definitions import IndexDefinition
-from eventide_adapters.format.metadata_table.merged import merged_statistics
-from eventide_adapters.format.metadata_table.reader import MetadataTableReader
-from eventide_adapters.format.metadata_table.records import Value, column_stats_key, column_stats_value
 from eventide_adapters.format.metadata_table.stats import SourceFile, known_statistics
 from eventide_core.ports import AddedFile
 from eventide_core.table.files.file_name import BaseFileName

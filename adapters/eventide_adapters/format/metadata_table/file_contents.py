@@ -12,12 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide_adapters.format.avro.schema import RECORD_KEY, table_fields
-from eventide_adapters.format.base_file.bloom_filter import FOOTER_KEY, SIMPLE, TYPE_FOOTER_KEY
 from eventide_adapters.format.base_file.keyed import read_keyed_base
 from eventide_adapters.format.base_file.parquet import read_footer
 from eventide_adapters.format.log_file.records import DataBlock, iter_log_records
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
 from eventide_adapters.format.metadata_table.column_ranges import base_columns, column_ranges, log_ranges, table_ranges
+from eventide_adapters.format.parquet.bloom_filter import FOOTER_KEY, SIMPLE, TYPE_FOOTER_KEY
 from eventide_core.ports import Engine, Storage
 from eventide_core.table.files.slice_read import BlockFilter, SliceRead
 from eventide_core.table.records.record_shape import RecordShape

@@ -16,9 +16,9 @@ from typing import Any, Final, Protocol, TypeAlias
 
 import pyarrow as pa
 
+from eventide_adapters.format.metadata_records.log_form import LogForm
+from eventide_adapters.format.metadata_records.records import Value, encode_value
 from eventide_adapters.format.metadata_table.file_contents import FileContents, Question
-from eventide_adapters.format.metadata_table.log_form import LogForm
-from eventide_adapters.format.metadata_table.records import Value, encode_value
 from eventide_core.ports import Capability, Engine, FileChanges, StagedLog, Storage
 
 ENCODED_HERE: Final = 50_000  # so many keys are encoded sooner than a job of Spark starts and ends

@@ -9,13 +9,9 @@ from typing import Any
 import pyarrow as pa
 
 from eventide_adapters.format.log_file.delete_block import encode_delete_block
-from eventide_adapters.format.metadata_table.base_file_writer import write_base_file
-from eventide_adapters.format.metadata_table.file_contents import FileContents, FilterOfBase, KeysOfRows
-from eventide_adapters.format.metadata_table.file_groups import file_group_numbers
-from eventide_adapters.format.metadata_table.index_definitions import with_definition
-from eventide_adapters.format.metadata_table.rebuilt_stats import RebuiltStatistics
-from eventide_adapters.format.metadata_table.record_index import epoch_ms
-from eventide_adapters.format.metadata_table.records import (
+from eventide_adapters.format.metadata_records.base_file_writer import write_base_file
+from eventide_adapters.format.metadata_records.file_groups import file_group_numbers
+from eventide_adapters.format.metadata_records.records import (
     ALL_PARTITIONS_KEY,
     Value,
     all_partitions_value,
@@ -27,6 +23,10 @@ from eventide_adapters.format.metadata_table.records import (
     files_value,
     record_index_value,
 )
+from eventide_adapters.format.metadata_table.file_contents import FileContents, FilterOfBase, KeysOfRows
+from eventide_adapters.format.metadata_table.index_definitions import with_definition
+from eventide_adapters.format.metadata_table.rebuilt_stats import RebuiltStatistics
+from eventide_adapters.format.metadata_table.record_index import epoch_ms
 from eventide_adapters.format.timeline.container import schema_definition
 from eventide_core.ports import NewMetadataContent, NewMetadataTable
 from eventide_core.table.files.file_name import BaseFileName, LogFileName, path_in

@@ -15,16 +15,16 @@ from functools import cached_property
 from typing import Final
 
 from eventide_adapters.format.avro.schema import ArrowType, table_fields
-from eventide_adapters.format.metadata_table.column_ranges import ColumnRange, widened
-from eventide_adapters.format.metadata_table.file_contents import FileContents, Question, RangesInTable, RangesOfLogs
-from eventide_adapters.format.metadata_table.index_definitions import IndexDefinition, index_definition
-from eventide_adapters.format.metadata_table.records import (
+from eventide_adapters.format.metadata_records.records import (
     Value,
     column_stats_key,
     column_stats_value,
     partition_stats_key,
     partition_stats_value,
 )
+from eventide_adapters.format.metadata_table.column_ranges import ColumnRange, widened
+from eventide_adapters.format.metadata_table.file_contents import FileContents, Question, RangesInTable, RangesOfLogs
+from eventide_adapters.format.metadata_table.index_definitions import IndexDefinition, index_definition
 from eventide_adapters.format.metadata_table.stats import empty_statistics, range_record
 from eventide_adapters.format.metadata_table.value_forms import ValueForm
 from eventide_core.ports import NewMetadataTable

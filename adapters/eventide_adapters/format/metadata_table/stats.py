@@ -14,12 +14,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from eventide_adapters.format.avro.schema import table_fields
-from eventide_adapters.format.metadata_table.column_ranges import ColumnRange
-from eventide_adapters.format.metadata_table.file_contents import ColumnsOfBase, FileContents, Question, RangesOfBase
-from eventide_adapters.format.metadata_table.index_definitions import index_definition
-from eventide_adapters.format.metadata_table.merged import merged_statistics
-from eventide_adapters.format.metadata_table.reader import MetadataTableReader
-from eventide_adapters.format.metadata_table.records import (
+from eventide_adapters.format.metadata_records.merged import merged_statistics
+from eventide_adapters.format.metadata_records.reader import MetadataTableReader
+from eventide_adapters.format.metadata_records.records import (
     Value,
     column_stats_key,
     column_stats_value,
@@ -27,6 +24,9 @@ from eventide_adapters.format.metadata_table.records import (
     partition_stats_key,
     partition_stats_value,
 )
+from eventide_adapters.format.metadata_table.column_ranges import ColumnRange
+from eventide_adapters.format.metadata_table.file_contents import ColumnsOfBase, FileContents, Question, RangesOfBase
+from eventide_adapters.format.metadata_table.index_definitions import index_definition
 from eventide_adapters.format.metadata_table.value_forms import ValueForm
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.ports import AddedFile

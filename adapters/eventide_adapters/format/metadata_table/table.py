@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from eventide_adapters.format.metadata_table.records import ALL_PARTITIONS_KEY, files_key, merged_files, partition_of
+from eventide_adapters.format.metadata_records.records import ALL_PARTITIONS_KEY, files_key, merged_files, partition_of
 from eventide_core.errors import RecordDecodeError
 from eventide_core.ports import (
     Engine,
@@ -45,8 +45,8 @@ from eventide_core.table.settings.metadata_table import (
 
 # A method imports what only it needs: most verbs need no metadata table, or its list of files alone.
 if TYPE_CHECKING:
-    from eventide_adapters.format.metadata_table.base_file_writer import BaseFileWriter
-    from eventide_adapters.format.metadata_table.reader import MetadataTableReader
+    from eventide_adapters.format.metadata_records.base_file_writer import BaseFileWriter
+    from eventide_adapters.format.metadata_records.reader import MetadataTableReader
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,13 +124,13 @@ class HudiMetadataTable:
         return _reader(self.storage)
 
     def base_file_writer(self, schema: AvroSchema) -> "BaseFileWriter":
-        from eventide_adapters.format.metadata_table.base_file_writer import BaseFileWriter
+        from eventide_adapters.format.metadata_records.base_file_writer import BaseFileWriter
 
         return BaseFileWriter(_reader(self.storage), schema)
 
 
 def _reader(storage: Storage) -> "MetadataTableReader":
-    from eventide_adapters.format.metadata_table.reader import MetadataTableReader
+    from eventide_adapters.format.metadata_records.reader import MetadataTableReader
 
     return MetadataTableReader.load(storage)
 

@@ -21,20 +21,10 @@ longer sees that the write had completed: these two, `partition_stats`, whose ra
 from collections.abc import Sequence
 from typing import Final
 
-from eventide_adapters.format.metadata_table import group_records
-from eventide_adapters.format.metadata_table.expression_index import ExpressionIndex
-from eventide_adapters.format.metadata_table.file_contents import FileContents, FilterOfBase, Question
-from eventide_adapters.format.metadata_table.group_records import (
-    KeyIndexRules,
-    bytes_to_read,
-    encoded_logs,
-)
-from eventide_adapters.format.metadata_table.hfile_writer import HFileStyle
-from eventide_adapters.format.metadata_table.index_definitions import drop_indexes, index_definition
-from eventide_adapters.format.metadata_table.log_form import LogForm
-from eventide_adapters.format.metadata_table.reader import MetadataTableReader
-from eventide_adapters.format.metadata_table.record_index import RecordIndexRules, key_questions, replaced_questions
-from eventide_adapters.format.metadata_table.records import (
+from eventide_adapters.format.metadata_records.hfile_writer import HFileStyle
+from eventide_adapters.format.metadata_records.log_form import LogForm
+from eventide_adapters.format.metadata_records.reader import MetadataTableReader
+from eventide_adapters.format.metadata_records.records import (
     ALL_PARTITIONS_KEY,
     Value,
     all_partitions_value,
@@ -46,6 +36,16 @@ from eventide_adapters.format.metadata_table.records import (
     files_value,
     removed_bloom_filter_value,
 )
+from eventide_adapters.format.metadata_table import group_records
+from eventide_adapters.format.metadata_table.expression_index import ExpressionIndex
+from eventide_adapters.format.metadata_table.file_contents import FileContents, FilterOfBase, Question
+from eventide_adapters.format.metadata_table.group_records import (
+    KeyIndexRules,
+    bytes_to_read,
+    encoded_logs,
+)
+from eventide_adapters.format.metadata_table.index_definitions import drop_indexes, index_definition
+from eventide_adapters.format.metadata_table.record_index import RecordIndexRules, key_questions, replaced_questions
 from eventide_adapters.format.metadata_table.secondary_index import SecondaryIndex
 from eventide_adapters.format.metadata_table.stats import ColumnStatistics, removals
 from eventide_adapters.format.metadata_table.written_stats import WrittenStatistics

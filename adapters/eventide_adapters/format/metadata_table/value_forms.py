@@ -25,7 +25,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from eventide_adapters.format.avro.schema import ArrowType
-from eventide_adapters.format.metadata_table.records import Value
+from eventide_adapters.format.metadata_records.records import Value
 
 _PLAIN: Final[Mapping[Any, tuple[str, int]]] = {
     pa.bool_(): ("BooleanWrapper", 2),

@@ -18,6 +18,14 @@ from typing import Any, Final
 import pyarrow as pa
 
 from eventide_adapters.format.avro.schema import table_fields
+from eventide_adapters.format.metadata_records.reader import MetadataTableReader
+from eventide_adapters.format.metadata_records.records import (
+    Value,
+    column_stats_key,
+    column_stats_value,
+    partition_stats_key,
+    partition_stats_value,
+)
 from eventide_adapters.format.metadata_table.column_ranges import (
     ColumnRange,
     column_names,
@@ -25,14 +33,6 @@ from eventide_adapters.format.metadata_table.column_ranges import (
 )
 from eventide_adapters.format.metadata_table.file_contents import FileContents, Question, RangesOfBase, RangesOfLogs
 from eventide_adapters.format.metadata_table.index_definitions import index_definition
-from eventide_adapters.format.metadata_table.reader import MetadataTableReader
-from eventide_adapters.format.metadata_table.records import (
-    Value,
-    column_stats_key,
-    column_stats_value,
-    partition_stats_key,
-    partition_stats_value,
-)
 from eventide_adapters.format.metadata_table.stats import (
     SourceFile,
     any_value,

@@ -216,16 +216,16 @@ class LsmArchivedTimeline:
 
         `_version_` can be behind it: a writer died before it wrote the number, or was paused and wrote an old one.
         """
-        said = self._version()
-        if said is None:
+        stated = self._version()
+        if stated is None:
             return None
         for number in sorted(
             manifest_versions(entry.path for entry in self.storage.list(self.directory)), reverse=True
         ):
-            if number > said:
+            if number > stated:
                 with suppress(CorruptTimelineError):  # Hudi died while it wrote the manifest
                     return number, tuple(self._files_of(number))
-        return said, tuple(self._files_of(said))
+        return stated, tuple(self._files_of(stated))
 
     def _version(self) -> int | None:
         """The number in `_version_`; None if nothing has been archived."""

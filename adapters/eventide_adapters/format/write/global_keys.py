@@ -22,8 +22,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.avro.field_path import top_level
 from eventide_adapters.format.avro.schema import RECORD_KEY
+from eventide_adapters.format.columns.field_path import top_level
 from eventide_adapters.format.log_file.ordering_values import common_ranks, orderings_of
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
 from eventide_adapters.format.write.key_lookup import KeyLookup, LookupTask

@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide_adapters.format.avro.schema import RECORD_KEY, table_fields
-from eventide_adapters.format.base_file.bloom_filter import FOOTER_KEY, SIMPLE, TYPE_FOOTER_KEY, BloomFilter
 from eventide_adapters.format.base_file.key_range import (
     MAX_KEY_FOOTER,
     MIN_KEY_FOOTER,
@@ -27,6 +26,7 @@ from eventide_adapters.format.base_file.parquet import (
     read_footer,
 )
 from eventide_adapters.format.log_file.records import DataBlock, iter_log_records
+from eventide_adapters.format.parquet.bloom_filter import FOOTER_KEY, SIMPLE, TYPE_FOOTER_KEY, BloomFilter
 from eventide_core.ports import Storage
 from eventide_core.table.files.slice_read import SliceRead
 from eventide_core.table.records.record_shape import RecordShape

@@ -31,7 +31,7 @@ class HdfsLogin:
         """What no text shows."""
         return tuple(filter(None, (self._token, self._config.delegation_token)))
 
-    def renew(self, refused: str | None, address: str, said: str, fetch: Callable[[str], str | None]) -> bool:
+    def renew(self, refused: str | None, address: str, message: str, fetch: Callable[[str], str | None]) -> bool:
         """Replaces the token that the NameNode refused. Of several threads, the first one does.
 
         `fetch` asks the NameNode for a token, with a header that authenticates. Returns False if it issues none now.
@@ -45,7 +45,7 @@ class HdfsLogin:
             try:
                 fetched = fetch(negotiate_header(urlsplit(address).hostname or "", login))
             except KerberosError as failure:
-                wanted = "requires Kerberos" if refused is None else f"refused the delegation token ({said})"
+                wanted = "requires Kerberos" if refused is None else f"refused the delegation token ({message})"
                 raise StorageAccessError(
                     f"{address} {wanted}, and there is no ticket of {_whose(login)} for the service HTTP there: {failure}; "
                     f"run `kinit`, or set {KEYTAB} and {PRINCIPAL}, or a token as {DELEGATION_TOKEN}; `klist` shows the "

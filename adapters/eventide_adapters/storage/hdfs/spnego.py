@@ -127,8 +127,8 @@ def _check(library: Any, status: int, minor: c_uint32) -> None:
     """Raises KerberosError."""
     if not status & _ERRORS:
         return
-    said = _text(library, minor.value, _OF_MECHANISM) if minor.value else ""
-    raise KerberosError(said or _text(library, status, _OF_GSS))
+    message = _text(library, minor.value, _OF_MECHANISM) if minor.value else ""
+    raise KerberosError(message or _text(library, status, _OF_GSS))
 
 
 def _text(library: Any, status: int, kind: int) -> str:

@@ -89,8 +89,8 @@ class _Answer:
         if self.status < 400:
             return None
         try:
-            said = json.loads(self.body)["RemoteException"]
-            return RemoteError(said["exception"], str(said["message"]).split("\n")[0])
+            exception = json.loads(self.body)["RemoteException"]
+            return RemoteError(exception["exception"], str(exception["message"]).split("\n")[0])
         except (ValueError, KeyError, TypeError):
             return RemoteError(f"HTTP {self.status}", self.reason)
 

@@ -113,8 +113,8 @@ class CloudObjects(ABC):
             raise
         except Exception as failure:  # each package has different errors
             # Azure adds the whole response to its words.
-            said = str(failure).partition("\nRequestId:")[0] or type(failure).__name__
-            shown = " ".join(without_secrets(said, secrets).split())
+            text = str(failure).partition("\nRequestId:")[0] or type(failure).__name__
+            shown = " ".join(without_secrets(text, secrets).split())
             message = f"cannot {verb} {key!r} in {self.where}: {shown}"
             raise storage_error(message, failure) from harmless(failure, secrets)
 

@@ -34,8 +34,8 @@ def writes_change_logs(config: TableConfig, index_type: str | None, slices: Iter
     """
     if not config.captures_changes:
         return False
-    said = index_type or config.properties.get(keys.INDEX_TYPE)
-    is_pure_log = any(map(_is_of_pure_logs, slices)) if said is None else said.upper() in PURE_LOG_INDEXES
+    index = index_type or config.properties.get(keys.INDEX_TYPE)
+    is_pure_log = any(map(_is_of_pure_logs, slices)) if index is None else index.upper() in PURE_LOG_INDEXES
     if is_pure_log:
         SupplementalLogging.of(config.properties)
     return is_pure_log

@@ -31,10 +31,10 @@ def kept_groups(
 
     `values` are those that a key can have, by key field, as texts; of the other key fields, it may have any.
     """
-    said = config.properties.get(keys.BUCKETS, "")
+    setting = config.properties.get(keys.BUCKETS, "")
     is_bucket = config.properties.get(keys.INDEX_TYPE, "").upper() == "BUCKET"
     is_simple = config.properties.get(keys.BUCKET_ENGINE, "SIMPLE").upper() == "SIMPLE"
-    if not (is_bucket and is_simple and said.isdecimal() and int(said) > 0):
+    if not (is_bucket and is_simple and setting.isdecimal() and int(setting) > 0):
         return None
     hashed = config.properties.get(keys.BUCKET_HASH_FIELDS)
     names = config.record_key_fields if hashed is None else tuple(name.strip() for name in hashed.split(","))
@@ -46,10 +46,10 @@ def kept_groups(
     ):
         return None
     buckets = {file_id: bucket_of_file_id(file_id) for file_id in file_ids}
-    if any(bucket is None or bucket >= int(said) for bucket in buckets.values()):
+    if any(bucket is None or bucket >= int(setting) for bucket in buckets.values()):
         return None
     chosen = combinations(known)
     if chosen is None:
         return None
-    wanted = {bucket_of(one, int(said)) for one in chosen}
+    wanted = {bucket_of(one, int(setting)) for one in chosen}
     return frozenset(file_id for file_id, bucket in buckets.items() if bucket in wanted)

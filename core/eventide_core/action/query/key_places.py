@@ -15,8 +15,7 @@ index has forgotten then. So the key may be anywhere.
 
 from collections.abc import Collection, Mapping, Sequence
 
-from eventide_core import config as keys
-from eventide_core.config import Options
+from eventide_core.config import INDEX_TYPE
 from eventide_core.table.files.slice_read import KeyForms, QueryPlan, SliceRead
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.settings.metadata_table import RECORD_INDEX
@@ -48,17 +47,20 @@ def looks_no_key_up(commit: CommitMetadata) -> bool:
 
 def is_looked_up(
     config: TableConfig,
-    options: Options,
+    index_type: str | None,
     plan: QueryPlan,
     slices: Sequence[SliceRead],
     named: Sequence[KeyForms] | None,
 ) -> bool:
-    """Whether the record index may say which of the plan's `slices` hold the keys, and is likely to cost less than these."""
+    """Whether the record index may say which of the plan's `slices` hold the keys, and is likely to cost less than these.
+
+    `index_type` is the index that the user states, if any.
+    """
     is_there = RECORD_INDEX in config.metadata_partitions and not config.virtual_key_fields
     if named is None or plan.completed is None or not is_there:
         return False
-    said = {text.upper() for text in (options.text(keys.INDEX_TYPE), config.properties.get(keys.INDEX_TYPE)) if text}
-    return bool(said) and said <= _GLOBAL and len(slices) > _SLICES_MIN + len(named)
+    index_types = {text.upper() for text in (index_type, config.properties.get(INDEX_TYPE)) if text}
+    return bool(index_types) and index_types <= _GLOBAL and len(slices) > _SLICES_MIN + len(named)
 
 
 def slices_by_places(

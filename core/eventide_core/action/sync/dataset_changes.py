@@ -41,10 +41,10 @@ def wanted_properties(
 
 
 def dataset_change(
-    found: CatalogDataset | None, schema: AvroSchema, properties: Mapping[str, str], options: DatasetOptions
+    existing: CatalogDataset | None, schema: AvroSchema, properties: Mapping[str, str], options: DatasetOptions
 ) -> DatasetChange:
     """The change from the dataset found. Raises RefusedError if that is another table's."""
-    there: Mapping[str, str] = {} if found is None else found.properties
+    there: Mapping[str, str] = {} if existing is None else existing.properties
     place = there.get(BASE_PATH_KEY)
     if place is not None and not is_same_place(place, properties[BASE_PATH_KEY]):
         raise RefusedError(
@@ -53,12 +53,12 @@ def dataset_change(
         )
     if place is not None:
         properties = {**properties, BASE_PATH_KEY: place}  # as it is spelled there
-    is_new_schema = found is None or _parsed(found.schema) != _parsed(schema)
+    is_new_schema = existing is None or _parsed(existing.schema) != _parsed(schema)
     change = DatasetChange(
         schema=schema if is_new_schema else None,
         properties={key: value for key, value in properties.items() if there.get(key) != value},
         removed_properties=tuple(key for key in _OURS if key in there and key not in properties),
-        is_revived=found is not None and found.is_removed,
+        is_revived=existing is not None and existing.is_removed,
     )
     is_only_time = not (
         is_new_schema or change.is_revived or {*change.properties, *change.removed_properties} - {*_TIMES}

@@ -66,8 +66,8 @@ class SyncOptions:
                 f"option {keys.SYNC_MANAGED_TABLE}=true: dropping such a table removes its data, and that of the "
                 "other tables; eventide creates external tables"
             )
-        said = options.get(keys.SYNC_PARTITION_FIELDS)
-        fields = config.partition_fields if said is None else said
+        stated_fields = options.get(keys.SYNC_PARTITION_FIELDS)
+        fields = config.partition_fields if stated_fields is None else stated_fields
         extractor = options.get(keys.SYNC_PARTITION_EXTRACTOR)
         is_hive_style = config.properties.get("hoodie.datasource.write.hive_style_partitioning") == "true"
         return cls(

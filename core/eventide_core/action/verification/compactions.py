@@ -31,11 +31,11 @@ def check_compactions(facts: TableFacts) -> Iterator[Observation]:
         for op in plan.operations:
             yield from _one_operation(facts, plan, op)
         try:
-            said, planned = facts.publications[time].cut_ms, plan.cut_ms
+            published, planned = facts.publications[time].cut_ms, plan.cut_ms
         except CorruptTimelineError:
             continue  # the check of freshness reports it
-        if said != planned:
-            problem = f"publishes the cut {said}, but its plan has {planned}"
+        if published != planned:
+            problem = f"publishes the cut {published}, but its plan has {planned}"
             yield Finding(
                 _commit_path(facts, time),
                 problem,
@@ -59,8 +59,8 @@ def _one_operation(facts: TableFacts, plan: CompactionPlan, op: PlannedOperation
         if o.new_name is not None:
             path = op.path_of(o.new_name)
             if facts.left_overs.get(path) != o.log_file.path:
-                said = facts.left_overs.get(path, "nothing")
-                problem = f"stands for {o.log_file.path} in the plan at {plan.instant}, but for {said} in its commit"
+                origin = facts.left_overs.get(path, "nothing")
+                problem = f"stands for {o.log_file.path} in the plan at {plan.instant}, but for {origin} in its commit"
                 yield Finding(path, problem, _FULL)
     yield from _forgotten(facts, plan, op, merged | left)
 
@@ -93,19 +93,23 @@ def check_freshness(facts: TableFacts) -> Iterator[Observation]:
     if facts.event_times.problem is not None:
         yield Unchecked(facts.event_times.problem)
     by_end = sorted(
-        (i for i in facts.timeline.writes if (said := facts.publications.get(i.requested_time)) and said.has_cut),
+        (
+            i
+            for i in facts.timeline.writes
+            if (publication := facts.publications.get(i.requested_time)) and publication.has_cut
+        ),
         key=lambda i: i.completion_time or i.requested_time,
     )
     highest: int | None = None
     for instant in by_end:
         place = _commit_path(facts, instant.requested_time)
         cure = _again(instant.requested_time)
-        said = facts.publications[instant.requested_time]
+        publication = facts.publications[instant.requested_time]
         try:
-            cut, watermark = said.cut_ms, said.watermark_ms
+            cut, watermark = publication.cut_ms, publication.watermark_ms
         except CorruptTimelineError:
             cut = watermark = None
-        if cut is not None and WATERMARK_KEY not in said.texts:
+        if cut is not None and WATERMARK_KEY not in publication.texts:
             watermark = cut  # a log record's event time could not be read, so there was no watermark
         if cut is None or watermark is None:
             yield Finding(place, "publishes a cut or a watermark that is not a number of milliseconds", cure)

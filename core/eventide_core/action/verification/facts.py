@@ -275,7 +275,7 @@ class TableFacts:
     def publications(self) -> Mapping[str, CompactionExtraMetadata]:
         """What compactions of eventide published, by requested time."""
         published = ((time, CompactionExtraMetadata.of(time, commit)) for time, commit in self.commits.items())
-        return {time: said for time, said in published if said is not None}
+        return {time: publication for time, publication in published if publication is not None}
 
     def is_named_by_its_slice(self, log: DataFile) -> bool:
         """Whether the instant in the log file's name is that of its slice: so version 6 has it, and an upgrade leaves it.
@@ -400,13 +400,7 @@ class TableFacts:
 
     def slice_of(self, path: str, bases: Mapping[str, str]) -> str | None:
         """The base instant of the slice that a file belongs to; None for a log file of a write that has not completed."""
-        name = path.rpartition("/")[2]
-        if (base := BaseFileName.parse(name)) is not None:
-            return base.instant
-        log = LogFileName.parse(name)
-        if log is None:
-            return None
-        return self.layout.slice_instant(log, bases, self.timeline)
+        return self.layout.slice_of(path, bases, self.timeline)
 
     @cached_property
     def damaged_groups(self) -> frozenset[FileGroup]:

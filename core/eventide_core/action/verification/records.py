@@ -57,9 +57,9 @@ def check_record_counts(facts: TableFacts) -> Iterator[Observation]:
             for time in sorted({time for time, _ in stats}):
                 if facts.commits[time].operation_type.upper() == LOG_COMPACT:
                     continue  # its block repeats the records of others
-                said = sum(stat.num_writes for of, stat in stats if of == time)
-                if of_writes[time] < said:
-                    problem = f"has {of_writes[time]} records of {time}, but {said} by that commit"
+                stated = sum(stat.num_writes for of, stat in stats if of == time)
+                if of_writes[time] < stated:
+                    problem = f"has {of_writes[time]} records of {time}, but {stated} by that commit"
                     yield Finding(path, problem, restore_cure(facts, path))
 
 
@@ -163,8 +163,8 @@ def check_event_times(facts: TableFacts) -> Iterator[Observation]:
             if claimed is None or least is None:
                 continue
             if claimed.min_ms is None or least < claimed.min_ms:
-                first, said = format_timestamp(least), format_timestamp(claimed.min_ms)
-                problem = f"holds a record of {first}, but its statistics start at {said}"
+                first, stated = format_timestamp(least), format_timestamp(claimed.min_ms)
+                problem = f"holds a record of {first}, but its statistics start at {stated}"
                 yield Finding(path, problem, _UNTRUSTED)
 
 

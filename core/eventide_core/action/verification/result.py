@@ -144,11 +144,11 @@ def _left_out(check: Check, facts: TableFacts) -> Iterable[Unchecked | Unsupport
         yield Unsupported(f"left out {places} with what eventide does not support: {place}: {reason}")
 
 
-def _answer(check: Check, said: tuple[Observation, ...]) -> CheckResult:
-    findings = tuple(one for one in said if isinstance(one, Finding))
-    unsupported = tuple(one.reason for one in said if isinstance(one, Unsupported))
-    unchecked = tuple(one.reason for one in said if isinstance(one, Unchecked))
-    remarks = (*unsupported, *unchecked, *(one.text for one in said if isinstance(one, Remark)))
+def _answer(check: Check, observations: tuple[Observation, ...]) -> CheckResult:
+    findings = tuple(one for one in observations if isinstance(one, Finding))
+    unsupported = tuple(one.reason for one in observations if isinstance(one, Unsupported))
+    unchecked = tuple(one.reason for one in observations if isinstance(one, Unchecked))
+    remarks = (*unsupported, *unchecked, *(one.text for one in observations if isinstance(one, Remark)))
     status = Status.PASSED
     for there, outcome in (
         (unchecked, Status.NOT_CHECKED),

@@ -117,11 +117,11 @@ def _one_instant(facts: TableFacts, time: str, states: list[Instant]) -> Iterato
     for instant in completed:
         end = instant.completion_time
         if facts.layout.records_completion_times != (end is not None):
-            said = (
+            problem = (
                 "has no completion time" if end is None else "has a completion time, which version 6 does not support"
             )
             yield Finding(
-                f"{facts.timeline_path}/{instant.file_name}", said, "restore the file's name, which loses nothing"
+                f"{facts.timeline_path}/{instant.file_name}", problem, "restore the file's name, which loses nothing"
             )
         elif end is not None and end < time:
             problem = f"completed at {end}, before it was requested"

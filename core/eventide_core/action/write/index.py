@@ -119,30 +119,30 @@ def _joined(config: TableConfig) -> IndexType:
 
 
 def _buckets(config: TableConfig, options: Options, buckets: Iterable[int | None]) -> int:
-    said = _setting(config, options, keys.BUCKETS)
-    if said is None:
+    setting = _setting(config, options, keys.BUCKETS)
+    if setting is None:
         raise ConfigError(
             f"the table does not state its number of buckets: set {keys.BUCKETS} to the number that its "
             "other writers use; with another number, keys would be duplicated"
         )
-    if not said.isdecimal() or int(said) < 1:
-        raise ConfigError(f"option {keys.BUCKETS}={said!r} is not a number of buckets")
-    beyond = [bucket for bucket in buckets if bucket is None or bucket >= int(said)]
+    if not setting.isdecimal() or int(setting) < 1:
+        raise ConfigError(f"option {keys.BUCKETS}={setting!r} is not a number of buckets")
+    beyond = [bucket for bucket in buckets if bucket is None or bucket >= int(setting)]
     if beyond:
         group = "a file group without a bucket" if beyond[0] is None else f"a file group of bucket {beyond[0]}"
         raise ConfigError(
-            f"option {keys.BUCKETS}={said}: the table has {group}; set the number that its other writers use"
+            f"option {keys.BUCKETS}={setting}: the table has {group}; set the number that its other writers use"
         )
-    return int(said)
+    return int(setting)
 
 
 def _hash_fields(config: TableConfig, options: Options) -> tuple[str, ...]:
-    said = _setting(config, options, keys.BUCKET_HASH_FIELDS)
-    names = config.record_key_fields if said is None else tuple(name.strip() for name in said.split(","))
+    setting = _setting(config, options, keys.BUCKET_HASH_FIELDS)
+    names = config.record_key_fields if setting is None else tuple(name.strip() for name in setting.split(","))
     unknown = [name for name in names if name not in config.record_key_fields]
     if unknown:
         raise ConfigError(
-            f"option {keys.BUCKET_HASH_FIELDS}={said!r}: {unknown[0]!r} is not a record key field; these are "
+            f"option {keys.BUCKET_HASH_FIELDS}={setting!r}: {unknown[0]!r} is not a record key field; these are "
             f"{', '.join(config.record_key_fields)}"
         )
     return names

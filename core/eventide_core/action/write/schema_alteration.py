@@ -151,8 +151,8 @@ def _refuse_new_name(name: str, fields: Sequence[Mapping[str, Any]]) -> None:
 
 
 def _widened(name: str, kind: Any, wider: Any) -> Any:
-    found = branches(kind)
-    known = [branch for branch in found if branch != "null"]
+    kinds = branches(kind)
+    known = [branch for branch in kinds if branch != "null"]
     if known == [wider]:
         return kind
     if len(known) != 1 or not _is_wider(known[0], wider):
@@ -162,7 +162,7 @@ def _widened(name: str, kind: Any, wider: Any) -> Any:
             f"column {name!r} of type {_text(known)} cannot become {_text([wider])}: every reader follows int to long or "
             f"double, long or float to double, and no other change; {can}"
         )
-    return [wider if branch == known[0] else branch for branch in found] if is_union(kind) else wider
+    return [wider if branch == known[0] else branch for branch in kinds] if is_union(kind) else wider
 
 
 def _is_wider(known: Any, wider: Any) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from eventide_core.action.compaction.slice_selection import HeaderCheck, LogFacts, ReaderRules, Selection, SliceFacts
-from eventide_core.config import Options
+from eventide_core.config import INDEX_TYPE, Options
 from eventide_core.service.compaction.planned_slices import is_in_new_slice
 from eventide_core.service.facts.event_time_field import are_stats_proof
 from eventide_core.service.facts.log_facts import LogFactsReader
@@ -55,7 +55,7 @@ class SliceFactsReader:
     def reader_rules(self, state: TableState, shape: RecordShape, slices: Sequence[FileSlice]) -> ReaderRules:
         """The rules by which each engine that can read the table merges these slices."""
         field = shape.event_time_field
-        finds_by_base_files = is_base_file_index(state.config, slices, self.options)
+        finds_by_base_files = is_base_file_index(state.config, slices, self.options.text(INDEX_TYPE))
         return ReaderRules(
             state.config.merge_rule,
             state.config.reader_rules,

@@ -80,22 +80,22 @@ def kept_bytes(state: TableState, history: tuple[PastCompaction, ...]) -> KeptBy
 
 def _past(
     instant: Instant,
-    said: CompactionExtraMetadata,
+    publication: CompactionExtraMetadata,
     commit: CommitMetadata,
     written_ms: Mapping[str, int],
     completed_ms: int,
 ) -> PastCompaction:
-    links = said.links
+    links = publication.links
     return PastCompaction(
         instant=instant.requested_time,
         completed_ms=completed_ms,
         duration_ms=_duration_ms(instant, written_ms),
-        link_mode=said.link_mode,
-        cut_ms=said.cut_ms,
-        watermark_ms=said.watermark_ms,
-        late_records=said.late_records,
+        link_mode=publication.link_mode,
+        cut_ms=publication.cut_ms,
+        watermark_ms=publication.watermark_ms,
+        late_records=publication.late_records,
         slices=sum(stat.log_version is None for stat in commit.stats),
-        fallbacks=said.fallbacks,
+        fallbacks=publication.fallbacks,
         linked_bytes={stat.path: stat.file_size_bytes for stat in commit.stats if stat.path in links},
         carried_tombstones=sum(stat.num_deletes for stat in commit.stats if stat.log_version is not None),
         carried_bytes={

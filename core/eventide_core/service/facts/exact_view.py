@@ -69,10 +69,10 @@ class ExactViews:
 
     def of(self, slices: Sequence[FileSlice], field: str, threshold_ms: int) -> Exactness:
         paths = [file_slice.base_file.path for file_slice in slices if file_slice.base_file is not None]
-        told = self.engine.map(partial(self.bases().event_times, field=field), paths) if paths else []
+        ranges = self.engine.map(partial(self.bases().event_times, field=field), paths) if paths else []
         latest: tuple[int, str] | None = None
         silent: str | None = None
-        for path, times in zip(paths, told, strict=True):
+        for path, times in zip(paths, ranges, strict=True):
             if times is None:
                 silent = silent or path
             elif times.max_ms is not None and (latest is None or times.max_ms > latest[0]):

@@ -192,6 +192,6 @@ def _in_base(state: TableState, facts: Collection[LogFacts]) -> dict[str, int | 
         archived = {fact.log_file.name.instant for fact in doubtful if fact.event_times.starts_before(cut_ms)}
         for time in sorted(archived):
             commit = state.archive.commit(time)
-            said = None if commit is None else CompactionExtraMetadata.of(time, commit)
-            commits += [] if said is None else [said]
-    return {path: since for said in commits for path, since in said.uncompacted.items()} | pending
+            publication = None if commit is None else CompactionExtraMetadata.of(time, commit)
+            commits += [] if publication is None else [publication]
+    return {path: since for publication in commits for path, since in publication.uncompacted.items()} | pending

@@ -52,25 +52,25 @@ def from_stats(
     `are_stats_proof`: Hudi's stats are trusted, see above.
     """
     # The log file that each left-over's file is a link or copy of.
-    origins = {path: of for said in state.publications.values() for path, of in said.origins.items()}
+    origins = {path: of for publication in state.publications.values() for path, of in publication.origins.items()}
     wanted = {log.path: log for log in logs}
     # A log file that is no left-over has its own path alone.
     chains = {path: tuple(_same_content(path, origins)) for path in wanted if path in origins} if origins else {}
     # The stat of each log file: () if there is none so far, None if one is of no use or there are several.
-    said: dict[str, tuple[_CommitRanges, WriteStat] | tuple[()] | None] = dict.fromkeys(wanted, ())
-    said.update(dict.fromkeys(itertools.chain.from_iterable(chains.values()), ()))
+    stats: dict[str, tuple[_CommitRanges, WriteStat] | tuple[()] | None] = dict.fromkeys(wanted, ())
+    stats.update(dict.fromkeys(itertools.chain.from_iterable(chains.values()), ()))
     for time, commit in state.commits.items():
         if commit.operation_type == LOG_COMPACT:
             continue
         ranges = _CommitRanges.of(state, time, event_time_source, are_stats_proof=are_stats_proof)
         for stat in commit.stats:
             path = stat.path
-            known = said.get(path)
+            known = stats.get(path)
             if known is not None:
-                said[path] = None if ranges is None or known else (ranges, stat)
+                stats[path] = None if ranges is None or known else (ranges, stat)
     by_path: dict[str, LogFacts] = {}
     # Slice by slice, so that the facts of one lie together in memory.
-    for (path, log), own in zip(wanted.items(), said.values(), strict=False):
+    for (path, log), own in zip(wanted.items(), stats.values(), strict=False):
         if not own or path in chains:
             continue
         ranges, stat = own
@@ -78,11 +78,11 @@ def from_stats(
         if facts is not None:
             by_path[path] = facts
     for path, same in chains.items():
-        chain = [pair for other in same if (pair := said.get(other))]
+        chain = [pair for other in same if (pair := stats.get(other))]
         is_ours = any(ranges.is_writer for ranges, _ in chain)
         check = HeaderCheck.NONE if is_ours else HeaderCheck.OF_FILE
-        told = (facts for by, stat in chain if (facts := by.facts(stat, wanted[path], check)) is not None)
-        facts = next(told, None)
+        known_facts = (facts for by, stat in chain if (facts := by.facts(stat, wanted[path], check)) is not None)
+        facts = next(known_facts, None)
         if facts is not None:
             by_path[path] = facts
     return by_path

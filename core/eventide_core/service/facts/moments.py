@@ -53,12 +53,12 @@ def differing_clocks(config: TableConfig, timeline: Timeline, clock: Clock) -> s
 
 def moment_as_instant(config: TableConfig, timeline: Timeline, epoch_ms: int, clock: Clock) -> str:
     """A user's moment as an instant time. Raises InstantNotFoundError if the writers' clock may mean another one."""
-    said = f"the moment {instant_time(epoch_ms)} UTC"
+    moment = f"the moment {instant_time(epoch_ms)} UTC"
     cure = "give the time as on the timeline, in Hudi's digits (yyyyMMddHHmmssSSS)"
     differing = differing_clocks(config, timeline, clock)
     if differing is not None:
         raise InstantNotFoundError(
-            f"{config.name}: {said} can't be found on the timeline: {differing}; {cure}, or run eventide with TZ set to "
+            f"{config.name}: {moment} can't be found on the timeline: {differing}; {cure}, or run eventide with TZ set to "
             "the writers' time zone"
         )
     offset_ms = _offset_ms(config, timeline, epoch_ms, clock)
@@ -66,7 +66,7 @@ def moment_as_instant(config: TableConfig, timeline: Timeline, epoch_ms: int, cl
         nearby = {clock.local_offset_ms(epoch_ms + shift) for shift in (-_DAY_MS, _DAY_MS)} - {offset_ms}
         if any(clock.local_offset_ms(epoch_ms + offset_ms - other) == other for other in nearby):
             raise InstantNotFoundError(
-                f"{config.name}: {said} is in an hour that a clock change repeats, and instants of this table are local "
+                f"{config.name}: {moment} is in an hour that a clock change repeats, and instants of this table are local "
                 f"times (hoodie.table.timeline.timezone is LOCAL): {cure}"
             )
     return instant_time(epoch_ms + offset_ms)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from eventide_core import config as keys
 from eventide_core.action.compaction.link_choice import LinkChoiceFacts
 from eventide_core.action.compaction.quiet_moment import AWAY_FROM_WRITERS_MS, BackdatingFacts
-from eventide_core.config import LinkChoice, Options
+from eventide_core.config import LinkChoice
 from eventide_core.ports import Capability, Clock, Storage
 from eventide_core.service.facts.moments import local_instant_time, put_times
 from eventide_core.service.state.table import TableState
@@ -85,13 +85,13 @@ def schema_since(state: TableState) -> str:
     return ""
 
 
-def is_base_file_index(config: TableConfig, slices: Sequence[FileSlice], options: Options) -> bool:
+def is_base_file_index(config: TableConfig, slices: Sequence[FileSlice], index_type: str | None) -> bool:
     """Whether writers find a key only in base files.
 
-    The setting of the user or the table applies, otherwise the file ids: those of buckets and of Flink need no base
-    files.
+    `index_type`, which the user states, or the setting of the table applies, otherwise the file ids: those of buckets and
+    of Flink need no base files.
     """
-    index = options.get(keys.INDEX_TYPE) or config.properties.get(keys.INDEX_TYPE)
+    index = index_type or config.properties.get(keys.INDEX_TYPE)
     if index is not None:
         return index.upper() not in PURE_LOG_INDEXES
     ids = [file_slice.file_id for file_slice in slices]
@@ -100,7 +100,9 @@ def is_base_file_index(config: TableConfig, slices: Sequence[FileSlice], options
 
 def backdated_compactions(state: TableState) -> frozenset[str]:
     """The requested times of the active compactions whose instant is below their left-overs."""
-    return frozenset(time for time, said in state.publications.items() if said.link_mode is LinkMode.PREFIX)
+    return frozenset(
+        time for time, publication in state.publications.items() if publication.link_mode is LinkMode.PREFIX
+    )
 
 
 def unused_instant(state: TableState, clock: Clock) -> str:

@@ -57,8 +57,10 @@ def latest_readable_view(state: TableState) -> PublishedView | None:
 
 def published_views(state: TableState) -> tuple[PublishedView, ...]:
     """The views of the active timeline's compactions, by completion."""
-    said = state.publications
-    return _views((i, said[i.requested_time]) for i in state.timeline.writes if i.requested_time in said)
+    publications = state.publications
+    return _views(
+        (i, publications[i.requested_time]) for i in state.timeline.writes if i.requested_time in publications
+    )
 
 
 def base_files_of(state: TableState, view: PublishedView) -> tuple[FileSlice, ...]:
@@ -97,9 +99,9 @@ def _archived_views(state: TableState, threshold_ms: int) -> tuple[PublishedView
     return _views(publications())
 
 
-def _views(said: Iterable[tuple[Instant, CompactionExtraMetadata]]) -> tuple[PublishedView, ...]:
+def _views(publications: Iterable[tuple[Instant, CompactionExtraMetadata]]) -> tuple[PublishedView, ...]:
     views: list[PublishedView] = []
-    for instant, published in said:
+    for instant, published in publications:
         cut_ms, watermark_ms = published.cut_ms, published.watermark_ms
         if cut_ms is not None and watermark_ms is not None:
             views.append(PublishedView(instant, cut_ms, watermark_ms))

@@ -101,8 +101,8 @@ class Archiver:
         def publishes(instant: str) -> bool:
             write = None if instant in state.commits else state.archive.find(instant)
             commit = state.commits.get(instant) or (None if write is None else state.commit(write))
-            said = None if commit is None else CompactionExtraMetadata.of(instant, commit)
-            return said is not None and said.has_cut
+            publication = None if commit is None else CompactionExtraMetadata.of(instant, commit)
+            return publication is not None and publication.has_cut
 
         timeline = self.files.timeline(state.config)
         borne = {file.parsed.instant for file in state.listing if file.parsed is not None}

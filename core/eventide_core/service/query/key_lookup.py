@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from eventide_core.action.query.key_places import is_looked_up, slices_by_places
 from eventide_core.action.write.index import may_leave_keys
-from eventide_core.config import Options
+from eventide_core.config import INDEX_TYPE, Options
 from eventide_core.ports import KeyIndex
 from eventide_core.service.metadata_table.upkeep import complete_record_index
 from eventide_core.service.state.table_files import UNREADABLE_METADATA_TABLE, TableFiles
@@ -45,7 +45,7 @@ class KeyLookup:
 
         Each of `named` has the forms of one key; None: the filter names no keys. Raises what listing the timeline raises.
         """
-        if not is_looked_up(config, self.options, plan, slices, named):
+        if not is_looked_up(config, self.options.text(INDEX_TYPE), plan, slices, named):
             return slices
         try:
             kept = self._by_index(config, plan, slices, named or ())

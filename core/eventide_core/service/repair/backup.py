@@ -104,16 +104,16 @@ class RepairBackup:
     def begin(
         self,
         changes: Sequence[Change],
-        said: Sequence[Mapping[str, Any]],
+        repairs: Sequence[Mapping[str, Any]],
         reruns: Sequence[str],
         lease: Lease,
         *,
         rebuilt_indexes: Sequence[str] | None = None,
     ) -> None:
-        """Steps 1 and 2. `said` describes the repairs for people, `reruns` are the compactions to run again."""
+        """Steps 1 and 2. `repairs` describes them for people, `reruns` are the compactions to run again."""
         steps = [self._prepared(number, change, lease) for number, change in enumerate(changes)]
         document = {
-            "repairs": list(said),
+            "repairs": list(repairs),
             "reruns": list(reruns),
             "rebuilt_indexes": None if rebuilt_indexes is None else list(rebuilt_indexes),
             "changes": [_to_json(step) for step in steps],

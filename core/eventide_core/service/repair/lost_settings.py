@@ -129,17 +129,17 @@ class SettingsRecovery:
         if not timeline.instants:
             raise lost
         evidence = _Evidence(self.files, path, timeline)
-        told = dict(evidence.known())
-        if _ORDERING in stated and _ORDERING_0X in told:
-            told[_ORDERING] = told.pop(_ORDERING_0X)  # below version 9, either key may have the fields
-        known = {**{key: KnownSetting(value, "stated") for key, value in stated.items()}, **told}
+        by_evidence = dict(evidence.known())
+        if _ORDERING in stated and _ORDERING_0X in by_evidence:
+            by_evidence[_ORDERING] = by_evidence.pop(_ORDERING_0X)  # below version 9, either key may have the fields
+        known = {**{key: KnownSetting(value, "stated") for key, value in stated.items()}, **by_evidence}
         known |= evidence.style_of_partitions(known) if _HIVE_STYLE not in stated else {}
-        for key in stated.keys() & told.keys():
-            if _without_kinds(stated[key]) != _without_kinds(told[key].value):
+        for key in stated.keys() & by_evidence.keys():
+            if _without_kinds(stated[key]) != _without_kinds(by_evidence[key].value):
                 raise ConfigError(
-                    f"{key}={stated[key]} contradicts {told[key].evidence}, which has {told[key].value!r}"
+                    f"{key}={stated[key]} contradicts {by_evidence[key].evidence}, which has {by_evidence[key].value!r}"
                 )
-            known[key] = KnownSetting(stated[key], told[key].evidence)  # a partition field may state its kind
+            known[key] = KnownSetting(stated[key], by_evidence[key].evidence)  # a partition field may state its kind
         evidence.check_fields(known)
         return RecoveredSettings(known, {key: _HINTS[key] for key in _required(known) if key not in known})
 
@@ -164,8 +164,8 @@ class SettingsRecovery:
             taken = {*instants_with_outcome(storage), *(b.instant for b in backups_of(storage))}
             instant = instant_beyond(self.files.timeline(config), taken, config, self.clock)
             backup = RepairBackup(storage, instant)
-            said = {"check": "settings", "path": PROPERTIES_PATH, "problem": "is lost", "action": "makes it anew"}
-            backup.begin([Replacement(PROPERTIES_PATH, text.encode())], [said], (), lease)
+            repair = {"check": "settings", "path": PROPERTIES_PATH, "problem": "is lost", "action": "makes it anew"}
+            backup.begin([Replacement(PROPERTIES_PATH, text.encode())], [repair], (), lease)
             backup.apply(lease)
         return RecoveredSettings(recovered.known, {}, instant)
 

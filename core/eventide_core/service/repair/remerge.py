@@ -2,7 +2,7 @@
 
 import io
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from eventide_core.action.repair.repairs import Remerging, Replacement
 from eventide_core.config.compaction import ParquetCodec
@@ -29,33 +29,29 @@ class _InMemory(OutputFile):
         pass
 
 
-@dataclass(frozen=True, slots=True)
-class Remerger:
-    files: TableFiles
-    merger: SliceMerger
-    codec: ParquetCodec
+def merged_again(
+    files: TableFiles, merger: SliceMerger, codec: ParquetCodec, again: Remerging
+) -> Iterator[Replacement]:
+    """The base files, then the commit with their sizes.
 
-    def replacements(self, again: Remerging) -> Iterator[Replacement]:
-        """The base files, then the commit with their sizes.
-
-        Raises what reading the slices raises, and CorruptTimelineError if a base file had another number of records.
-        """
-        state = TableState.load(self.files, requires_files=False)
-        executed = as_executed(state, again.plan, 1)
-        names = (path.rpartition("/")[2] for path in again.paths)
-        operations = tuple(replace(op, new_base_name=name) for op, name in zip(executed.operations, names, strict=True))
-        schema = again.commit.schema or executed.schema
-        sizes: dict[str, int] = {}
-        for task in merge_tasks(state, self.codec, replace(executed, operations=operations, schema=schema)):
-            self.merger.check(task.shape)
-            output = _InMemory()
-            merged = self.merger.merge(task, output, lambda _: {})
-            _check_count(again.commit, task.new_base_path, merged.result.num_writes)
-            data = output.stream.getvalue()
-            sizes[task.new_base_path] = len(data)
-            yield Replacement(task.new_base_path, data)
-        encoded = self.files.codec.encode_commit(_with_sizes(again.commit, sizes), self.files.config().version)
-        yield Replacement(again.commit_path, encoded)
+    Raises what reading the slices raises, and CorruptTimelineError if a base file had another number of records.
+    """
+    state = TableState.load(files, requires_files=False)
+    executed = as_executed(state, again.plan, 1)
+    names = (path.rpartition("/")[2] for path in again.paths)
+    operations = tuple(replace(op, new_base_name=name) for op, name in zip(executed.operations, names, strict=True))
+    schema = again.commit.schema or executed.schema
+    sizes: dict[str, int] = {}
+    for task in merge_tasks(state, codec, replace(executed, operations=operations, schema=schema)):
+        merger.check(task.shape)
+        output = _InMemory()
+        merged = merger.merge(task, output, lambda _: {})
+        _check_count(again.commit, task.new_base_path, merged.result.num_writes)
+        data = output.stream.getvalue()
+        sizes[task.new_base_path] = len(data)
+        yield Replacement(task.new_base_path, data)
+    encoded = files.codec.encode_commit(_with_sizes(again.commit, sizes), files.config().version)
+    yield Replacement(again.commit_path, encoded)
 
 
 def _check_count(commit: CommitMetadata, path: str, rows: int) -> None:

@@ -48,7 +48,7 @@ from eventide_core.service.compaction.run import CompactionRunner
 from eventide_core.service.facts.planning import instant_beyond
 from eventide_core.service.metadata_table.rebuild import MetadataRebuilder
 from eventide_core.service.repair.backup import RepairBackup, backups_of
-from eventide_core.service.repair.remerge import Remerger
+from eventide_core.service.repair.remerge import merged_again
 from eventide_core.service.state.outcome import instants_with_outcome
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.service.verification.verify import Verifier
@@ -125,7 +125,9 @@ class Repairer:
                 now = _first(plan.repairs)
                 reruns = sorted({repair.rerun for repair in now if repair.rerun is not None})
                 rebuilt = next((r.rebuilt_indexes for r in now if r.rebuilt_indexes is not None), None)
-                backup.begin(_changes(now), [_told(repair) for repair in now], reruns, lease, rebuilt_indexes=rebuilt)
+                backup.begin(
+                    _changes(now), [_described(repair) for repair in now], reruns, lease, rebuilt_indexes=rebuilt
+                )
                 backup.apply(lease)
                 self.files.forget()
             repairs += now
@@ -222,7 +224,7 @@ class Repairer:
         match change:
             case Remerging():
                 merger = self.runner.compact_slice.merger
-                yield from Remerger(self.files, merger, self.runner.settings.codec).replacements(change)
+                yield from merged_again(self.files, merger, self.runner.settings.codec, change)
             case HistoryRebuilding():
                 actions = [self._archived(instant, metadata) for instant, metadata in sorted(change.commits.items())]
                 yield Replacement(path, self.files.archive(self.files.config()).encode(actions))
@@ -302,7 +304,7 @@ def _changes(repairs: Sequence[Repair]) -> list[Change]:
     return list(changes.values())
 
 
-def _told(repair: Repair) -> dict[str, object]:
+def _described(repair: Repair) -> dict[str, object]:
     return {
         "check": repair.check,
         "path": repair.path,

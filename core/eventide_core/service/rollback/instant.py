@@ -70,14 +70,18 @@ class Rollback:
                 state = TableState.load(self.files)
                 check_undoing(state.timeline)
                 target = state.timeline.find(instant)
-            is_decided = is_rolled_back(self.files.storage, instant)
-            if target is not None and not is_decided and self._has_empty_plan(state, target):
-                if not force:
-                    self.liveness.check_abandoned(target, state.config.timeline_path)
-                return CompactionRollback(self.files, self.metadata).undo_request(state, target, lease)
-            if is_decided or self._is_own_plan(state, target):
-                if target is not None and not is_decided:
+            is_own_plan = is_decided = is_rolled_back(self.files.storage, instant)
+            is_pending = target is not None and target.action is Action.COMPACTION and not target.is_completed
+            if target is not None and is_pending and not is_decided:
+                try:
+                    is_own_plan = isinstance(self.files.plan(state.config, instant), CompactionPlan)
+                except EmptyPlanError:
+                    if not force:
+                        self.liveness.check_abandoned(target, state.config.timeline_path)
+                    return CompactionRollback(self.files, self.metadata).undo_request(state, target, lease)
+                if is_own_plan:
                     self.liveness.check_not_alive(target, "try again when it has completed or died")
+            if is_own_plan:
                 return CompactionRollback(self.files, self.metadata).undo(state, instant, lease)
             if target is None:
                 raise InstantNotFoundError(
@@ -271,20 +275,6 @@ class Rollback:
         with suppress(InstantNotFoundError):
             return merged_paths(self.files, state, target)
         return None
-
-    def _has_empty_plan(self, state: TableState, target: Instant) -> bool:
-        if target.is_completed or target.action is not Action.COMPACTION:
-            return False
-        try:
-            self.files.plan(state.config, target.requested_time)
-        except EmptyPlanError:
-            return True
-        return False
-
-    def _is_own_plan(self, state: TableState, target: Instant | None) -> bool:
-        if target is None or target.is_completed or target.action is not Action.COMPACTION:
-            return False
-        return isinstance(self.files.plan(state.config, target.requested_time), CompactionPlan)
 
 
 def _requested(pending: Instant) -> Instant:

@@ -52,7 +52,7 @@ class Savepoints:
         the tag is another commit's, or the commit is kept without it already; BusyError while a clean or a restore is
         under way.
         """
-        said = comments_with_tag(tag, comments)
+        text = comments_with_tag(tag, comments)
         with self.lock.acquire() as lease:
             state = TableState.load(self.files)
             saved = savepoints_of(self.files, state)
@@ -61,7 +61,7 @@ class Savepoints:
             if known is not None:
                 return known
             self._check(state, instant)
-            metadata = SavepointMetadata("eventide", self.clock.now_ms(), said, _files_as_of(state, instant))
+            metadata = SavepointMetadata("eventide", self.clock.now_ms(), text, _files_as_of(state, instant))
             timeline = self.files.on_timeline(state.config)
             inflight = Instant(instant, Action.SAVEPOINT, State.INFLIGHT)
             timeline.put(inflight, lease)

@@ -161,30 +161,30 @@ def kept_for_consumers(storage: Storage, now_ms: int) -> frozenset[str]:
 
 
 def _encoded(progress: Progress) -> bytes:
-    said = asdict(progress)
-    del said["number"]
-    return json.dumps(said, indent=1, sort_keys=True).encode()
+    document = asdict(progress)
+    del document["number"]
+    return json.dumps(document, indent=1, sort_keys=True).encode()
 
 
-def _decoded(number: int, said: Mapping[str, Any]) -> Progress:
+def _decoded(number: int, document: Mapping[str, Any]) -> Progress:
     def view(stated: Mapping[str, Any] | None) -> ConsumerView | None:
         return None if stated is None else ConsumerView(str(stated["instant"]), str(stated["name"]))
 
-    opened = said["open"]
+    opened = document["open"]
     return Progress(
         number=number,
-        seconds=int(said["seconds"]),
-        zone=str(said["zone"]),
-        first_ms=_time(said["first_ms"]),
-        next_ms=_time(said["next_ms"]),
-        begun_ms=_time(said["begun_ms"]),
-        closed_ms=_time(said["closed_ms"]),
-        view=view(said["view"]),
-        before=view(said["before"]),
-        due=tuple(int(begin) for begin in said["due"]),
+        seconds=int(document["seconds"]),
+        zone=str(document["zone"]),
+        first_ms=_time(document["first_ms"]),
+        next_ms=_time(document["next_ms"]),
+        begun_ms=_time(document["begun_ms"]),
+        closed_ms=_time(document["closed_ms"]),
+        view=view(document["view"]),
+        before=view(document["before"]),
+        due=tuple(int(begin) for begin in document["due"]),
         open=None if opened is None else OpenWindow(**opened),
-        ledger=tuple(LedgerEntry(**entry) for entry in said["ledger"]),
-        keep_until_ms=int(said["keep_until_ms"]),
+        ledger=tuple(LedgerEntry(**entry) for entry in document["ledger"]),
+        keep_until_ms=int(document["keep_until_ms"]),
     )
 
 

@@ -13,7 +13,7 @@ from eventide_core.errors import (
 from eventide_core.ports import ArchivedTimeline
 from eventide_core.service.state.outcome import instants_with_outcome
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.table.files.file_name import CHANGE_LOG_SUFFIX, BaseFileName, LogFileName
+from eventide_core.table.files.file_name import CHANGE_LOG_SUFFIX
 from eventide_core.table.files.file_slice import LogFile
 from eventide_core.table.files.slice_read import BlockFilter, LogWriters
 from eventide_core.table.records.column_names import ColumnNames
@@ -177,21 +177,12 @@ class TableState:
                 if self.view.is_replaced(group):
                     continue
                 base_instant = live.get(group, "")
-                slice_instant = self._slice_instant(stat.path, base_instant)
+                slice_instant = self.config.layout.slice_of(stat.path, (base_instant,), self.timeline)
                 if slice_instant is not None and slice_instant >= base_instant:
                     raise MissingFileError(
                         f"{stat.path} is missing: the commit {time} wrote it and its file slice is still in use; "
                         "restore the file, or restore the table to an instant before it"
                     )
-
-    def _slice_instant(self, path: str, live: str) -> str | None:
-        name = path.rpartition("/")[2]
-        if (base := BaseFileName.parse(name)) is not None:
-            return base.instant
-        log = LogFileName.parse(name)
-        if log is None:
-            return None
-        return self.config.layout.slice_instant(log, (live,), self.timeline)
 
     @property
     def schema(self) -> AvroSchema:
@@ -203,12 +194,12 @@ class TableState:
 
     def schema_as_of(self, time: str | None) -> AvroSchema:
         """The Avro schema as of an instant, inclusive: what time travel sees. None: now."""
-        found = self._schema_as_of(time)
-        if found is None:
+        schema = self._schema_as_of(time)
+        if schema is None:
             raise UnsupportedTableError(
                 "no commit on the timeline contains the table's schema; write rows to it, then try again"
             )
-        return found
+        return schema
 
     @property
     def known_schema(self) -> AvroSchema | None:
@@ -232,8 +223,8 @@ class TableState:
     def internal_schema_as_of(self, time: str | None) -> str | None:
         """Hudi's internal schema as of an instant, inclusive. None: now."""
         writes = (i.requested_time for i in reversed(self.timeline.writes))
-        said = (self.commits[t].extra_metadata.get(LATEST_SCHEMA_KEY) for t in writes if time is None or t <= time)
-        return next(filter(None, said), None)
+        texts = (self.commits[t].extra_metadata.get(LATEST_SCHEMA_KEY) for t in writes if time is None or t <= time)
+        return next(filter(None, texts), None)
 
     @property
     def source_notes(self) -> tuple[SourceNote, ...]:
@@ -376,7 +367,7 @@ class TableState:
     def publications(self) -> dict[str, CompactionExtraMetadata]:
         """What the compactions of eventide on the active timeline published, by requested time."""
         published = ((time, CompactionExtraMetadata.of(time, commit)) for time, commit in self.commits.items())
-        return {time: said for time, said in published if said is not None}
+        return {time: publication for time, publication in published if publication is not None}
 
     def _last_cut(self) -> CompactionExtraMetadata | None:
         active = self.publications
@@ -386,9 +377,9 @@ class TableState:
             archived = (self.archive.find(time) for time in sorted(self.compactions) if self.timeline.is_archived(time))
             published += [instant for instant in archived if instant is not None]
         for last in sorted(published, key=lambda i: i.completion_time or i.requested_time, reverse=True):
-            said = CompactionExtraMetadata.of(last.requested_time, self.commit(last))
-            if said is not None and said.has_cut:  # not if Hudi has completed a plan of eventide
-                return said
+            publication = CompactionExtraMetadata.of(last.requested_time, self.commit(last))
+            if publication is not None and publication.has_cut:  # not if Hudi has completed a plan of eventide
+                return publication
         return None
 
 

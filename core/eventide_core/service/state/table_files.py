@@ -337,15 +337,15 @@ class TableFiles:
 
     def schema_versions(self, commits: Mapping[str, CommitMetadata]) -> tuple[SchemaVersion, ...]:
         """Hudi's internal schemas of the table, if its writes have one: those of the commits and of the history."""
-        said = {
+        texts = {
             m.extra_metadata[LATEST_SCHEMA_KEY] for m in commits.values() if m.extra_metadata.get(LATEST_SCHEMA_KEY)
         }
-        if not said:
+        if not texts:
             return ()
-        versions = [parse_version(text, f"{LATEST_SCHEMA_KEY} of a commit") for text in sorted(said)]
-        found = self.schema_history(commits)
-        if found is not None:
-            versions += parse_versions(found[1], found[0])
+        versions = [parse_version(text, f"{LATEST_SCHEMA_KEY} of a commit") for text in sorted(texts)]
+        history = self.schema_history(commits)
+        if history is not None:
+            versions += parse_versions(history[1], history[0])
         return tuple(versions)
 
     def schema_history(self, commits: Container[str]) -> tuple[str, str] | None:

@@ -137,8 +137,8 @@ class TimelineReader:
                     (predating_archive if is_oldest else missing_from_archive).add(time)
                 elif (commit := archive.commit(time)) is not None:
                     files.update(stat.path for stat in commit.stats)
-                    said = CompactionExtraMetadata.of(time, commit)
-                    left_overs.update(() if said is None else said.origins)
+                    publication = CompactionExtraMetadata.of(time, commit)
+                    left_overs.update(() if publication is None else publication.origins)
         return ArchivedFacts(*map(frozenset, (files, left_overs, predating_archive, missing_from_archive)))
 
     def _archives(self) -> tuple[ArchivedTimeline, ...]:
@@ -156,11 +156,11 @@ class TimelineReader:
         origins: dict[str, str] = {}
         for instant in self.timeline.writes:
             metadata = commits.get(instant.requested_time)
-            said = None if metadata is None else CompactionExtraMetadata.of(instant.requested_time, metadata)
-            if said is None:
+            publication = None if metadata is None else CompactionExtraMetadata.of(instant.requested_time, metadata)
+            if publication is None:
                 continue
             try:
-                origins.update(said.origins)
+                origins.update(publication.origins)
             except CorruptTimelineError as error:
                 self.unreadable[self._path(instant)] = str(error)
         return origins

@@ -84,9 +84,9 @@ class Alter:
         files = self.append.files
         state = TableState.load(files)
         after = self._altered(state, alteration)
-        found = AlterResult(after.text, schema_changes(state.schema, after, alteration.rename))
+        planned = AlterResult(after.text, schema_changes(state.schema, after, alteration.rename))
         if is_dry_run or after == state.schema:
-            return found
+            return planned
         self.append.metadata.check(state.config, RowChange.WRITTEN)
         instant = self.append.instants.request(Action.DELTA_COMMIT)
         try:
@@ -121,15 +121,15 @@ def _fixed_columns(state: TableState) -> dict[str, str]:
     """The columns by which records are found and merged, with what each is."""
     config = state.config
     marker = state.delete_marker
-    found = {_IS_DELETED: "the delete marker"} | ({} if marker is None else {marker.field: "the delete marker"})
+    fixed = {_IS_DELETED: "the delete marker"} | ({} if marker is None else {marker.field: "the delete marker"})
     for names, what in (
         ((config.event_time_field,), "the event time"),
         (config.ordering_fields, "an ordering field"),
         (config.partition_fields, "a partition field"),
         (config.record_key_fields, "a record key field"),
     ):
-        found |= {name.partition(".")[0]: what for name in names if name}
-    return found
+        fixed |= {name.partition(".")[0]: what for name in names if name}
+    return fixed
 
 
 def _refuse_indexed(config: TableConfig, changes: SchemaChanges) -> None:

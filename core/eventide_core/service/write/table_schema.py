@@ -81,7 +81,7 @@ def _first_versions(
     writes = (*reversed([*archived_writes(archive, timeline)]), *timeline.writes)
     known = ((write.requested_time, commit(write)) for write in writes)
     return first_versions(
-        (time, found.schema) for time, found in known if found is not None and found.schema is not None
+        (time, metadata.schema) for time, metadata in known if metadata is not None and metadata.schema is not None
     )
 
 
@@ -126,9 +126,11 @@ def put_history(
     latest = pending.metadata.extra_metadata.get(LATEST_SCHEMA_KEY)
     if latest is None:
         return
-    found = files.schema_history({i.requested_time for i in timeline.writes})
+    history = files.schema_history({i.requested_time for i in timeline.writes})
     first: tuple[str, ...] = ()
-    if found is None and not any(LATEST_SCHEMA_KEY in files.commit(config, i).extra_metadata for i in timeline.writes):
+    if history is None and not any(
+        LATEST_SCHEMA_KEY in files.commit(config, i).extra_metadata for i in timeline.writes
+    ):
         archive = files.archive(config)
 
         def commit(write: Instant) -> CommitMetadata | None:
@@ -136,6 +138,6 @@ def put_history(
             return files.commit(config, write) if is_active else archive.commit(write.requested_time)
 
         first = _first_versions(timeline, archive, commit)
-    text = extended_history(None if found is None else found[1], latest, first)
+    text = extended_history(None if history is None else history[1], latest, first)
     completed = config.layout.recorded_completion(completion)
     files.storage.put_if_absent(schema_commit_path(pending.instant, completed), text.encode())

@@ -142,8 +142,8 @@ def with_settings(text: str, values: Mapping[str, str | None]) -> str:
 
 
 def _key_of(line: str) -> str:
-    found = _parsed(line)
-    return next(iter(found), "")
+    properties = _parsed(line)
+    return next(iter(properties), "")
 
 
 @lru_cache(maxsize=16)  # a use case reads the same settings repeatedly

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from eventide_core.errors import CorruptTimelineError
-from eventide_core.table.files.file_name import LogFileName
+from eventide_core.table.files.file_name import LogFileName, parse_data_file
 from eventide_core.table.files.file_slice import BaseFile, FileSlice, LogFile
 from eventide_core.table.timeline.instant import Action
 from eventide_core.table.timeline.timeline import Timeline
@@ -107,6 +107,13 @@ class Layout(ABC):
         Version 6: the one in the name, whether the write has completed or not. 8 and later: the last base file that is not
         after the completion of the write, or else that completion; None if the write has not completed.
         """
+
+    def slice_of(self, path: str, bases: Iterable[str], timeline: Timeline) -> str | None:
+        """The instant with which the slice of a base or log file begins; None as in `slice_instant`, and for other files."""
+        name = parse_data_file(path.rpartition("/")[2])
+        if isinstance(name, LogFileName):
+            return self.slice_instant(name, bases, timeline)
+        return None if name is None else name.instant
 
     @abstractmethod
     def is_in_slice_from(self, instant: str, log: LogFileName, timeline: Timeline) -> bool:

@@ -116,10 +116,10 @@ def _serve_fleet(settings: Settings, fleet: FleetSettings, overrides: Overrides,
     """Serves a fleet. Returns the exit code: 0 after a signal, otherwise that of the last round."""
     with ExitStack() as running, _stop_on_signal() as ending:
         service = FleetService(fleet, overrides, _shared_engine(settings, running))
-        exit_code, said = 0, _say_unmet(settings, service, ())
+        exit_code, unmet = 0, _say_unmet(settings, service, ())
         for done in service.run(ending, rounds=rounds):
             settings.console.event(done.to_json(), _fleet_line(done))
-            said = _say_unmet(settings, service, said)
+            unmet = _say_unmet(settings, service, unmet)
             exit_code = done.exit_code
         return 0 if ending.is_set() else exit_code
 
@@ -137,11 +137,11 @@ def _shared_engine(settings: Settings, running: ExitStack) -> Callable[[], Engin
     return engine
 
 
-def _say_unmet(settings: Settings, service: FleetService, said: tuple[str, ...]) -> tuple[str, ...]:
+def _say_unmet(settings: Settings, service: FleetService, before: tuple[str, ...]) -> tuple[str, ...]:
     """Warns of tables that can't meet their targets when these change. Returns them."""
     forecast = service.forecast()
     unmet, workers = forecast.unmet, forecast.more_workers
-    if unmet and unmet != said:
+    if unmet and unmet != before:
         more = f"{counted(workers, 'more worker')} would do" if workers else "no more workers help"
         left_out = len(unmet) - WORST
         names = ", ".join(unmet[:WORST]) + (f" and {left_out:,} more" if left_out > 0 else "")

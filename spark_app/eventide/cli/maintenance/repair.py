@@ -146,18 +146,18 @@ def _write_lost_keys(settings: Settings, table: str, path: Path) -> None:
 
 def _batches(lost: LostKeys) -> Iterator[pa.RecordBatch]:
     keys, count = pa.array(lost.keys, pa.string()), len(lost.keys)
-    said = (lost.partition, lost.file_id, ";".join(lost.paths), ";".join(lost.commits), lost.source or "")
-    partition, file_id, files, commits, source = (pa.repeat(text, count) for text in said)
+    texts = (lost.partition, lost.file_id, ";".join(lost.paths), ";".join(lost.commits), lost.source or "")
+    partition, file_id, files, commits, source = (pa.repeat(text, count) for text in texts)
     yield pa.record_batch([partition, file_id, keys, files, commits, source], schema=LOST_KEYS)
 
 
 def _lost(one: LostKeys) -> str:
     place = f"{one.partition}/{one.file_id}" if one.partition else one.file_id
     if one.source is None:
-        told = "nothing tells which keys they had"
+        losses = "nothing tells which keys they had"
     else:
-        told = f"{counted(len(one.keys), 'key')} lost, by the {one.source.replace('_', ' ')}"
-    return f"{place}: {', '.join(one.paths)}\n    {told}"
+        losses = f"{counted(len(one.keys), 'key')} lost, by the {one.source.replace('_', ' ')}"
+    return f"{place}: {', '.join(one.paths)}\n    {losses}"
 
 
 def _say_recovered(settings: Settings, recovered: RecoveredSettings) -> None:

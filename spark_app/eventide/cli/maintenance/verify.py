@@ -118,7 +118,7 @@ def _sum(verification: Verification, detail: Detail) -> str:
     failed, unchecked = len(verification.failed), len(verification.not_checked)
     unsupported = len(verification.not_supported)
     passed = len(verification.checks) - failed - unsupported - unchecked
-    told = f", {unsupported} not supported" if unsupported else ""
+    not_supported = f", {unsupported} not supported" if unsupported else ""
     why = " (--verbose says why)" if unchecked and not detail.is_verbose else ""
     left = f", {unchecked} not checked{why}" if unchecked else ""
-    return f"{counted(passed, 'check')} passed{f', {failed} failed' if failed else ''}{told}{left}"
+    return f"{counted(passed, 'check')} passed{f', {failed} failed' if failed else ''}{not_supported}{left}"

@@ -157,5 +157,5 @@ def _of(begin_ms: int, end_ms: int, state: str, is_correction: bool, token: int 
 
 def _json(window: Window) -> dict[str, Any]:
     state = "done" if window.is_done else "open"
-    said = _of(window.begin_ms, window.end_ms, state, window.is_correction, window.token)
-    return {**said, "instant": window.instant}
+    document = _of(window.begin_ms, window.end_ms, state, window.is_correction, window.token)
+    return {**document, "instant": window.instant}

@@ -19,9 +19,9 @@ from eventide_adapters.format.avro import reading_limits
 from eventide_adapters.format.avro.schema import table_fields
 from eventide_adapters.format.base_file.parquet import read_base
 from eventide_adapters.format.log_file.records import iter_log_records
-from eventide_adapters.format.metadata_table.hfile import HFile
-from eventide_adapters.format.metadata_table.hfile_writer import HFileStyle, encode_hfile
-from eventide_adapters.format.metadata_table.records import decode_value
+from eventide_adapters.format.metadata_records.hfile import HFile
+from eventide_adapters.format.metadata_records.hfile_writer import HFileStyle, encode_hfile
+from eventide_adapters.format.metadata_records.records import decode_value
 from eventide_adapters.format.timeline.archived_lsm import LsmArchivedTimeline
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_adapters.storage.local import LocalStorage

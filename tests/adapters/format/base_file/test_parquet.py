@@ -13,9 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from eventide_adapters.format.avro.schema import arrow_schema, record_fields, table_fields
-from eventide_adapters.format.base_file import inflated_pages, open_file, parquet_output
 from eventide_adapters.format.base_file import parquet as base_parquet
-from eventide_adapters.format.base_file.bloom_filter import DEFAULT_PARAMETERS, BloomFilterBuilder, BloomParameters
 from eventide_adapters.format.base_file.parquet import (
     BaseFileWriter,
     BaseFooter,
@@ -23,7 +21,10 @@ from eventide_adapters.format.base_file.parquet import (
     read_base,
     read_footer,
 )
-from eventide_adapters.format.base_file.thrift_compact import fields
+from eventide_adapters.format.parquet import inflated_pages, open_file
+from eventide_adapters.format.parquet import output as parquet_output
+from eventide_adapters.format.parquet.bloom_filter import DEFAULT_PARAMETERS, BloomFilterBuilder, BloomParameters
+from eventide_adapters.format.parquet.thrift_compact import fields
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.errors import (
     ConfigError,

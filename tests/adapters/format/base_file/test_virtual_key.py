@@ -11,7 +11,7 @@ import pytest
 from eventide_adapters.format.avro.schema import table_fields
 from eventide_adapters.format.base_file.keyed import read_keyed_base
 from eventide_adapters.format.base_file.virtual_key import with_record_keys
-from eventide_adapters.format.merge.log_content import ArrowLogContent
+from eventide_adapters.format.log_content.content import ArrowLogContent
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.errors import CorruptBaseFileError, InvalidFilterError, UnsupportedTableError

@@ -12,11 +12,11 @@ import pytest
 from eventide_adapters.format.avro.decode import iter_avro_block
 from eventide_adapters.format.avro.event_time_properties import with_event_times
 from eventide_adapters.format.avro.schema import RECORD_KEY, arrow_schema
-from eventide_adapters.format.base_file.inflated_pages import InflatedPages
-from eventide_adapters.format.base_file.thrift_compact import fields
 from eventide_adapters.format.log_file import records as log_records
 from eventide_adapters.format.log_file.records import DataBlock, DeleteBlock, iter_log_records
 from eventide_adapters.format.log_file.writer import encode_parquet_block
+from eventide_adapters.format.parquet.inflated_pages import InflatedPages
+from eventide_adapters.format.parquet.thrift_compact import fields
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.errors import (
     CorruptLogBlockError,

@@ -4,7 +4,7 @@ from uuid import uuid4
 
 import pytest
 
-from eventide_adapters.format.merge.log_content import ArrowLogContent
+from eventide_adapters.format.log_content.content import ArrowLogContent
 from eventide_adapters.format.merge.slice_merger import ArrowSliceMerger
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
 from eventide_adapters.storage.memory import MemoryStorage

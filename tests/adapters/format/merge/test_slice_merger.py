@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from eventide_adapters.format.base_file.bloom_filter import DEFAULT_PARAMETERS, BloomFilterBuilder
 from eventide_adapters.format.base_file.parquet import BaseFileWriter, BaseFooter, earlier_bloom
+from eventide_adapters.format.parquet.bloom_filter import DEFAULT_PARAMETERS, BloomFilterBuilder
 from eventide_adapters.storage.faulty import FaultyStorage
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.config import ParquetCodec

@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from eventide_core.action.query.key_places import is_looked_up, looks_no_key_up, slices_by_places
-from eventide_core.config import INDEX_TYPE, Options
 from eventide_core.table.files.slice_read import BlockFilter, QueryPlan, SliceRead
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import RecordShape
@@ -27,7 +26,7 @@ PLAN = QueryPlan(
 )
 GROUPS = {(one.partition, one.file_id) for one in SLICES}
 ONE = (("id:x", "x"),)
-STATED = Options({str(INDEX_TYPE): "RECORD_INDEX"})
+STATED = "RECORD_INDEX"
 
 
 def config(*lines: str) -> TableConfig:
@@ -35,27 +34,27 @@ def config(*lines: str) -> TableConfig:
 
 
 @pytest.mark.parametrize(
-    ("table", "options"),
+    ("table", "index_type"),
     [
         ("", STATED),
-        ("hoodie.index.type=RECORD_INDEX", Options({})),
+        ("hoodie.index.type=RECORD_INDEX", None),
         ("hoodie.index.type=GLOBAL_RECORD_LEVEL_INDEX", STATED),
     ],
 )
-def test_the_index_decides_if_the_table_or_the_options_state_that_writers_use_it(table: str, options: Options) -> None:
-    assert is_looked_up(config(table), options, PLAN, SLICES, ONE)
+def test_the_index_decides_if_the_table_or_the_options_state_that_writers_use_it(
+    table: str, index_type: str | None
+) -> None:
+    assert is_looked_up(config(table), index_type, PLAN, SLICES, ONE)
 
 
 @pytest.mark.parametrize(
     "index", ["", "SIMPLE", "BLOOM", "BUCKET", "GLOBAL_SIMPLE", "GLOBAL_BLOOM", "RECORD_LEVEL_INDEX"]
 )
 def test_the_index_decides_nothing_beside_another_index(index: str) -> None:
-    assert not is_looked_up(config(f"hoodie.index.type={index}" if index else ""), Options({}), PLAN, SLICES, ONE)
+    assert not is_looked_up(config(f"hoodie.index.type={index}" if index else ""), None, PLAN, SLICES, ONE)
     if index:
         assert not is_looked_up(config(f"hoodie.index.type={index}"), STATED, PLAN, SLICES, ONE)
-        assert not is_looked_up(
-            config("hoodie.index.type=RECORD_INDEX"), Options({str(INDEX_TYPE): index}), PLAN, SLICES, ONE
-        )
+        assert not is_looked_up(config("hoodie.index.type=RECORD_INDEX"), index, PLAN, SLICES, ONE)
 
 
 def test_the_index_decides_nothing_without_record_keys_in_rows_or_without_an_index() -> None:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from eventide import Table
-from eventide_adapters.format.merge.log_content import ArrowLogContent
+from eventide_adapters.format.log_content.content import ArrowLogContent
 from eventide_core.config import BUCKETS, LOG_BLOCK_EVENT_TIME_BUCKET
 
 COLUMNS: "list[pa.Field[Any]]" = [

@@ -2,7 +2,7 @@
 
 import pytest
 
-from eventide_core.config import INDEX_TYPE, Options
+from eventide_core.config import INDEX_TYPE
 from eventide_core.service.facts.planning import is_base_file_index
 from eventide_core.table.files.file_slice import FileSlice
 from eventide_core.table.settings.table_config import TableConfig
@@ -15,7 +15,7 @@ def answer(*file_ids: str, said: str | None = None, of_table: str | None = None)
     text = "hoodie.table.version=9\nhoodie.table.type=MERGE_ON_READ\nhoodie.table.recordkey.fields=id\n"
     table = TableConfig.parse(text + ("" if of_table is None else f"{INDEX_TYPE}={of_table}\n"), "/t")
     slices = [FileSlice("p", file_id, "20261122000000000", None, ()) for file_id in file_ids]
-    return is_base_file_index(table, slices, Options({} if said is None else {INDEX_TYPE: said}))
+    return is_base_file_index(table, slices, said)
 
 
 @pytest.mark.parametrize(

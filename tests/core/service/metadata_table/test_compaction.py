@@ -9,7 +9,7 @@ from typing import TypeVar
 import pytest
 
 from eventide.testing.histories import NoLock
-from eventide_adapters.format.metadata_table.reader import MetadataTableReader
+from eventide_adapters.format.metadata_records.reader import MetadataTableReader
 from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, SimulatedCrash
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.errors import MetadataTableBusyError

@@ -11,8 +11,8 @@ import pytest
 from eventide import Table
 from eventide.bootstrap import Application, assemble
 from eventide.testing.histories import NoLock
-from eventide_adapters.format.metadata_table.reader import MetadataTableReader
-from eventide_adapters.format.metadata_table.records import bloom_filter_key, file_group_number
+from eventide_adapters.format.metadata_records.reader import MetadataTableReader
+from eventide_adapters.format.metadata_records.records import bloom_filter_key, file_group_number
 from eventide_adapters.format.metadata_table.stats import SourceFile, known_statistics
 from eventide_adapters.storage.faulty import FaultyStorage
 from eventide_adapters.storage.local import LocalStorage

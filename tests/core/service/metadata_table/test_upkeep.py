@@ -18,7 +18,8 @@ from eventide.testing.histories import NoLock
 from eventide_adapters.format.metadata_table.table import HudiMetadataTable
 from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, SimulatedCrash
 from eventide_adapters.storage.local import LocalStorage
-from eventide_core.errors import RefusedError, UnsupportedTableError, format_timestamp
+from eventide_core.config import METADATA_COMPACT_AFTER
+from eventide_core.errors import ConfigError, RefusedError, UnsupportedTableError, format_timestamp
 from eventide_core.ports import AddedFile, FileChanges, NoProgress, Storage
 from eventide_core.service.metadata_table.upkeep import drop_metadata_table, revert_update
 from eventide_core.table.settings.metadata_table import RowChange
@@ -65,6 +66,17 @@ def test_it_is_updated_unless_the_option_disables_it(name: str, mode: str, tmp_p
     assert metadata.read_files() == before
     table.execute(scheduled.instant)
     assert metadata.read_files() == on_disk(path) != before
+
+
+def test_a_limit_that_is_no_number_is_refused_before_anything_commits(tmp_path: Path) -> None:
+    path = golden.unpack("v9_mdt", tmp_path)
+    table = Table.open(str(path), options={METADATA_COMPACT_AFTER: "ten"})
+    instant = table.schedule(dividing_plan(table, "event_ts", "copy")).instant
+    with pytest.raises(ConfigError, match=r"max\.delta\.commits='ten' is not a whole number"):
+        table.execute(instant)
+    assert not list((path / ".hoodie/timeline").glob(f"{instant}_*.commit"))
+    Table.open(str(path)).execute(instant)
+    assert len(list((path / ".hoodie/timeline").glob(f"{instant}_*.commit"))) == 1
 
 
 class PassedOver(FaultyStorage):

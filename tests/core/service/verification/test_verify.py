@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from eventide import Table
-from eventide_adapters.format.merge.content_audit import ArrowContentAudit
+from eventide_adapters.format.changes.content_audit import ArrowContentAudit
 from eventide_core.errors import NotAHudiTableError, UnsupportedTableError
 from eventide_core.table.files.content_audit import SliceAudit
 from eventide_core.table.files.slice_read import SliceRead

@@ -14,8 +14,8 @@ import pytest
 
 from eventide import Table
 from eventide_adapters.format.log_file.delete_block import encode_delete_block
-from eventide_adapters.format.metadata_table.reader import MetadataTableReader
-from eventide_adapters.format.metadata_table.records import (
+from eventide_adapters.format.metadata_records.reader import MetadataTableReader
+from eventide_adapters.format.metadata_records.records import (
     column_stats_key,
     file_group_number,
     partition_stats_key,

@@ -1,0 +1,343 @@
+"""Reads the current content of Hudi's metadata table of one table.
+
+The metadata table is a separate table in `.hoodie/metadata`. It has HFile base files and log files of HFILE blocks, in
+the same slices as any merge-on-read table of that version. It differs as follows:
+
+1. Its delta commit at C is made before the table's commit at C, and counts only after that commit: an instant that is
+   pending on the table's timeline does not count.
+2. A log file whose delta commit is archived belongs below a base file of a later instant.
+3. The versions of a record's key are merged, not replaced. The callers define how.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from eventide_adapters.format.log_file.blocks import PlacedBlock, read_headers, read_headers_of
+from eventide_adapters.format.log_file.delete_block import decode_delete_block
+from eventide_adapters.format.metadata_records.hfile import HFile
+from eventide_adapters.format.metadata_records.merged import Source, can_merge
+from eventide_adapters.format.metadata_records.records import Value, decode_value
+from eventide_adapters.format.timeline.codec import HudiMetadataCodec
+from eventide_core.cure import Cure
+from eventide_core.errors import (
+    CorruptBaseFileError,
+    CorruptLogBlockError,
+    MissingFileError,
+    NotAHudiTableError,
+    RecordDecodeError,
+    UnsupportedTableError,
+)
+from eventide_core.ports import ArchivedTimeline, Storage
+from eventide_core.table.files.file_name import BaseFileName, LogFileName
+from eventide_core.table.files.file_slice import FileSlice
+from eventide_core.table.files.log_block import ROLLBACK_COMMAND, BlockType, HeaderKey
+from eventide_core.table.files.read_ahead import ReadRange
+from eventide_core.table.files.slice_read import BlockFilter
+from eventide_core.table.files.table_path import METADATA_DIRECTORY
+from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.settings.metadata_table import REBUILD_CURE, MetadataTableFacts
+from eventide_core.table.settings.properties import (
+    PROPERTIES_PATH,
+    names,
+    parse_properties,
+    properties_bytes,
+    settings_text,
+)
+from eventide_core.table.settings.table_config import METADATA_BUILDING_KEY, METADATA_PARTITIONS_KEY
+from eventide_core.table.timeline.file_system_view import DataFile, FileSystemView
+from eventide_core.table.timeline.layout import layout_of
+from eventide_core.table.timeline.timeline import Timeline
+
+if TYPE_CHECKING:
+    from eventide_adapters.format.metadata_records.key_index import HudiKeyIndex
+
+_SMALL_FILE_BYTES_MAX: Final = 1 << 20  # up to this size, one read costs less than several reads of ranges
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataTableReader:
+    """The metadata table at one moment. The paths are relative to the table's root.
+
+    If no partition is in use, the timeline may not exist.
+    """
+
+    storage: Storage
+    facts: MetadataTableFacts
+    timeline_path: str
+    archive_path: str
+    data_timeline_path: str
+    blocks: BlockFilter
+    has_utc_instants: bool
+    _small_files: dict[tuple[str, int], bytes] = field(default_factory=dict[tuple[str, int], bytes], repr=False)
+
+    @classmethod
+    def load(cls, storage: Storage) -> "MetadataTableReader":
+        """Raises NotAHudiTableError if the table's properties state no version."""
+        properties = parse_properties(settings_text(storage.read_range, storage.root))
+        version = int(properties.get("hoodie.table.version", "0"))
+        if not version:
+            raise NotAHudiTableError(f"{storage.root}: {PROPERTIES_PATH} has no hoodie.table.version")
+        own, layout = _own_properties(storage), layout_of(version)
+        timeline_path = f"{METADATA_DIRECTORY}/{layout.timeline_path(own)}"
+        timeline = _timeline(storage, timeline_path)
+        data_timeline_path = layout.timeline_path(properties)
+        data_timeline = _timeline(storage, data_timeline_path)
+        pending = {i.requested_time for i in data_timeline.pending}
+        completed = {i.requested_time for i in timeline.completed}
+        partitions, building = (
+            tuple(sorted(names(properties, key))) for key in (METADATA_PARTITIONS_KEY, METADATA_BUILDING_KEY)
+        )
+        return cls(
+            storage,
+            MetadataTableFacts(version, partitions, building, timeline, data_timeline),
+            timeline_path,
+            layout.archive_path(timeline_path, own),
+            data_timeline_path,
+            BlockFilter(frozenset(completed - pending), timeline.start),
+            properties.get("hoodie.table.timeline.timezone", "LOCAL").upper() == "UTC",
+        )
+
+    @property
+    def archive(self) -> ArchivedTimeline:
+        """The archived timeline of the metadata table. Reads nothing yet."""
+        # Only services that follow the archive need its reader.
+        from eventide_adapters.format.timeline.archived_log import LogArchivedTimeline
+        from eventide_adapters.format.timeline.archived_lsm import LsmArchivedTimeline
+
+        if self.facts.layout.needs_hudi_1:
+            return LsmArchivedTimeline(self.storage, self.archive_path)
+        return LogArchivedTimeline(self.storage, self.archive_path)
+
+    def slices(self, partition: str) -> tuple[FileSlice, ...]:
+        """The latest slice of each file group in a partition of the metadata table, ordered by file group number."""
+        return self.view(partition).latest_slices()
+
+    def view(self, partition: str, completed_before: str | None = None) -> FileSystemView:
+        """All slices of a partition of the metadata table.
+
+        With `completed_before`, leaves out the log files that completed at that moment or later (version 8 and later).
+        """
+        directory = f"{METADATA_DIRECTORY}/{partition}"
+        listed = [DataFile(partition, e.path, e.size) for e in self.storage.list(directory) if not e.is_directory]
+        if completed_before is not None:
+            listed = [file for file in listed if not self._is_completed_since(completed_before, file)]
+        kept = self._without_archived(listed)
+        return FileSystemView.build(self._with_archived_writes_of(kept), kept, layout=self.facts.layout, replaced_at={})
+
+    def records(self, file_slice: FileSlice, keys: Collection[str] | None = None) -> Mapping[str, list[Value]]:
+        """The versions of each record, oldest first; with `keys`, only of these keys.
+
+        Raises MissingFileError, CorruptBaseFileError, CorruptLogBlockError, RecordDecodeError; UnsupportedTableError for
+        blocks that eventide does not support in the metadata table, such as data blocks other than HFile blocks.
+        """
+        wanted = None if keys is None else frozenset(key.encode() for key in keys)
+        sources, deleted = self.sources(file_slice, wanted)
+        versions: dict[str, list[Value]] = {}
+        for number, source in enumerate(sources):
+            for key, value in source.entries:
+                if number >= deleted.get(key, 0):
+                    text = _text(key, source.place)
+                    versions.setdefault(text, []).append(decode_value(value, source.schema, source.place))
+        return versions
+
+    def sources(
+        self, file_slice: FileSlice, wanted: Collection[bytes] | None = None
+    ) -> tuple[list[Source], Mapping[bytes, int]]:
+        """The sources of the slice's records, oldest first, and the deleted keys; see `merged.merged_entries`.
+
+        With `wanted`, the sources have entries of only these keys. Entries are read when they are requested. Raises the
+        same errors as `records`.
+        """
+        sources: list[Source] = []
+        deleted: dict[bytes, int] = {}
+        if file_slice.base_file is not None:
+            path = file_slice.base_file.path
+            base = self._base(path, file_slice.base_file.size)
+            schema = AvroSchema.of(_text(base.info().get("schema", b""), path))
+            sources.append(Source(base.entries(wanted), schema, path, is_merged=True))
+        for placed in self._log_blocks(file_slice):
+            if placed.block.block_type is BlockType.DELETE:
+                deleted.update((key.encode(), len(sources)) for key in _deleted_keys(placed, self.storage))
+                continue
+            block = self._block(placed, file_slice.log_files[placed.log_number].size)
+            sources.append(Source(block.entries(wanted), placed.block.schema, placed.place))
+        return sources, deleted
+
+    def schema(self, file_slice: FileSlice) -> AvroSchema | None:
+        """The Avro schema of the latest values in a slice; None if it never had one."""
+        for placed in reversed(self._log_blocks(file_slice)):
+            if HeaderKey.SCHEMA in placed.block.header:
+                return placed.block.schema
+        if file_slice.base_file is None:
+            return None
+        schema = self._base(file_slice.base_file.path, file_slice.base_file.size).info().get("schema")
+        return None if schema is None else AvroSchema.of(_text(schema, file_slice.base_file.path))
+
+    def can_merge(self, partition: str) -> bool:
+        """Whether eventide knows how versions of a record are merged in that partition."""
+        return can_merge(partition)
+
+    def can_read(self, file_slice: FileSlice) -> bool:
+        """Whether eventide can read all blocks of a slice."""
+        try:
+            self.sources(file_slice)
+        except UnsupportedTableError:
+            return False
+        return True
+
+    def record_index(self) -> "HudiKeyIndex | None":
+        from eventide_adapters.format.metadata_records.key_index import HudiKeyIndex
+
+        return HudiKeyIndex.of(self)
+
+    def logs_of(self, instant: str) -> tuple[str, ...]:
+        """The log files with records of that instant. Raises UnsupportedTableError if one also has those of others."""
+        return tuple(path for partition in self.facts.partitions for path in self._logs_of(instant, partition))
+
+    def _logs_of(self, instant: str, partition: str) -> Iterator[str]:
+        for entry in self.storage.list(f"{METADATA_DIRECTORY}/{partition}"):
+            name = LogFileName.parse(entry.path.rpartition("/")[2])
+            if name is None or (self.facts.layout.names_logs_by_write and name.instant != instant):
+                continue
+            instants = self.block_instants(entry.path, entry.size)
+            if instants == {instant}:
+                yield entry.path
+            elif instant in instants:
+                raise UnsupportedTableError(
+                    f"{entry.path} has records of {instant} together with those of others; let eventide drop the "
+                    f"metadata table (eventide.metadata.table=drop), then rebuild it ({Cure.rebuild_metadata_table()})"
+                )
+
+    def data_schema(self) -> AvroSchema | None:
+        """The Avro schema of the table, by the latest write of its active timeline that states one."""
+        return self._schema_of_writes(self.facts.data_timeline, self.data_timeline_path)
+
+    def own_schema(self) -> AvroSchema | None:
+        """The Avro schema of the metadata table's records, in the form of `data_schema`."""
+        return self._schema_of_writes(self.facts.timeline, self.timeline_path)
+
+    def _schema_of_writes(self, timeline: Timeline, directory: str) -> AvroSchema | None:
+        paths = (f"{directory}/{write.file_name}" for write in reversed(timeline.writes))
+        schemas = (HudiMetadataCodec().decode_commit(self.storage.read(path), path).schema for path in paths)
+        return next(filter(None, schemas), None)
+
+    def block_instants(self, path: str, size: int) -> frozenset[str | None]:
+        """The instants of the blocks of a log file, including torn ones; None for a header that states no instant."""
+        return frozenset(b.block.instant_time for b in read_headers(self.storage, path, size, is_strict=False))
+
+    def _is_completed_since(self, moment: str, file: DataFile) -> bool:
+        if not isinstance(file.parsed, LogFileName):
+            return False
+        completion = self.facts.timeline.completion_time(file.parsed.instant)
+        return completion is not None and completion >= moment
+
+    def _without_archived(self, files: list[DataFile]) -> list[DataFile]:
+        """Leaves out log files of archived delta commits if their file group has a later base file.
+
+        Most file groups have one, so that nobody has to read the archived timeline.
+        """
+        if not self.facts.layout.names_logs_by_write:
+            return files
+        latest: dict[str, str] = {}
+        for file in files:
+            base = BaseFileName.parse(file.name)
+            if base is not None and self.facts.timeline.is_completed(base.instant):
+                latest[base.file_id] = max(latest.get(base.file_id, ""), base.instant)
+
+        def is_below(file: DataFile) -> bool:
+            log = LogFileName.parse(file.name)
+            if log is None or self.facts.timeline.find(log.instant) is not None:
+                return False
+            return self.facts.timeline.is_completed(log.instant) and log.instant < latest.get(log.file_id, "")
+
+        return [file for file in files if not is_below(file)]
+
+    def _with_archived_writes_of(self, files: Iterable[DataFile]) -> Timeline:
+        """The timeline with the archived delta commits of these log files.
+
+        A file group in which no key lies keeps the empty log file that it began with, and is never compacted.
+        """
+        logs = (file.parsed.instant for file in files if isinstance(file.parsed, LogFileName))
+        archived = sorted({instant for instant in logs if self.facts.timeline.is_archived(instant)})
+        if not (archived and self.facts.layout.names_logs_by_write):
+            return self.facts.timeline
+        archive = self.archive
+        return self.facts.timeline.with_archived(
+            write for time in archived if (write := archive.find(time)) is not None
+        )
+
+    def _log_blocks(self, file_slice: FileSlice) -> list[PlacedBlock]:
+        counting: list[PlacedBlock] = []
+        for number, log in enumerate(file_slice.log_files):
+            for block in read_headers_of(self._ranges(log.path, log.size), log.path, log.size, is_strict=True):
+                placed = PlacedBlock(log.path, number, block)
+                header = block.header
+                if block.block_type is BlockType.COMMAND:
+                    if header.get(HeaderKey.COMMAND_BLOCK_TYPE) != ROLLBACK_COMMAND:
+                        raise UnsupportedTableError(f"{placed.place}: an unknown command")
+                    target = header.get(HeaderKey.TARGET_INSTANT_TIME)
+                    counting = [earlier for earlier in counting if earlier.instant != target]
+                elif self.blocks.accepts(placed.instant):
+                    is_known = block.block_type in (BlockType.HFILE_DATA, BlockType.DELETE)
+                    if not is_known or HeaderKey.COMPACTED_BLOCK_TIMES in header:
+                        raise UnsupportedTableError(
+                            f"{placed.place}: {block.block_type.name} blocks and log compactions are not supported in the "
+                            f"metadata table; {REBUILD_CURE}"
+                        )
+                    counting.append(placed)
+        return counting
+
+    def _ranges(self, path: str, size: int) -> ReadRange:
+        """Reads ranges of a file. A small file is read once, as a whole."""
+        known = self._small_files.get((path, size))
+        if known is None and size <= _SMALL_FILE_BYTES_MAX:
+            known = self._small_files[path, size] = self.storage.read(path)
+
+        def read(offset: int, length: int) -> bytes:
+            return self.storage.read_range(path, offset, length) if known is None else known[offset : offset + length]
+
+        return read
+
+    def _base(self, path: str, size: int) -> HFile:
+        def torn(what: str) -> CorruptBaseFileError:
+            return CorruptBaseFileError(f"HFile {path} is torn: {what}; {REBUILD_CURE}")
+
+        return HFile(self._ranges(path, size), size, torn)
+
+    def _block(self, placed: PlacedBlock, size: int) -> HFile:
+        ranges = self._ranges(placed.path, size)
+
+        def read(offset: int, length: int) -> bytes:
+            return ranges(placed.block.content_offset + offset, length)
+
+        def torn(what: str) -> CorruptLogBlockError:
+            return CorruptLogBlockError(f"{placed.place} is torn: {what}; {REBUILD_CURE}")
+
+        return HFile(read, placed.block.content_length, torn)
+
+
+def _text(data: bytes, place: str) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise RecordDecodeError(f"{place}: a key or schema of the metadata table is not UTF-8: {error}") from error
+
+
+def _deleted_keys(placed: PlacedBlock, storage: Storage) -> list[str]:
+    keys, _ = decode_delete_block(placed.read_content(storage), pa.null(), placed.place)
+    return [str(key) for key in keys.to_pylist()]
+
+
+def _timeline(storage: Storage, path: str) -> Timeline:
+    return Timeline.of_file_names(e.path.rpartition("/")[2] for e in storage.list(path) if not e.is_directory)
+
+
+def _own_properties(storage: Storage) -> Mapping[str, str]:
+    try:
+        own = properties_bytes(storage.read_range, f"{METADATA_DIRECTORY}/{PROPERTIES_PATH}")
+        return parse_properties(own.decode(errors="replace"))
+    except MissingFileError:
+        return {}
