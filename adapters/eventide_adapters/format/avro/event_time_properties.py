@@ -45,6 +45,10 @@ def without_event_times(schema: AvroSchema) -> AvroSchema:
 
     Returns a schema without such properties unchanged.
     """
+    return schema.derived(_without_event_times)
+
+
+def _without_event_times(schema: AvroSchema) -> AvroSchema:
     text = schema.text
     start = text.rfind(f',"{_FIELD}":')
     return AvroSchema.of(text[:start] + "}") if start >= 0 and _PROPERTIES.fullmatch(text, start) else schema

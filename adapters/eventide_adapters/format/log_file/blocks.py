@@ -21,6 +21,7 @@ from dataclasses import field
 from functools import partial
 from typing import Any, BinaryIO
 
+from eventide_adapters.format.avro.event_time_properties import without_event_times
 from eventide_core.access.requests import responses
 from eventide_core.bulk_dataclass import bulk_dataclass
 from eventide_core.errors import CorruptLogBlockError, ResourceLimitError, UnsupportedTableError
@@ -264,7 +265,7 @@ def refuse_unknown(placed: PlacedBlock) -> None:
     kind = placed.block.block_type
     if kind not in _READ_TYPES:
         raise UnsupportedTableError(f"{placed.place}: {kind.name} blocks are not supported")
-    refuse_operations(placed.block.schema, placed.place)
+    refuse_operations(without_event_times(placed.block.schema), placed.place)
 
 
 def rollback_target(placed: PlacedBlock) -> str:

@@ -14,9 +14,13 @@ OPERATION: Final = "_hoodie_operation"
 
 def refuse_operations(schema: AvroSchema, place: str) -> None:
     """Raises UnsupportedTableError if records of this schema, a block's, carry operations."""
-    if OPERATION in schema.text and OPERATION in schema.field_names:
+    if schema.derived(_has_operations):
         raise UnsupportedTableError(
             f"{place}: its records have the column {OPERATION} (hoodie.allow.operation.metadata.field=true, as in Flink's "
             "changelog mode), whose operations the versions of Hudi merge differently; work on this table with the engine "
             "that writes it, with that option set for its compactions, too, or write it again without the option"
         )
+
+
+def _has_operations(schema: AvroSchema) -> bool:
+    return OPERATION in schema.text and OPERATION in schema.field_names

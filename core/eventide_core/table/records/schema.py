@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 from eventide_core.errors import ConfigError, UnsupportedTableError
 
@@ -19,6 +19,7 @@ META_FIELDS = (
 FILE_NAME = "_hoodie_file_name"
 
 _T = TypeVar("_T")
+_HASHED_LENGTH: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +37,18 @@ class AvroSchema:
     )
 
     @classmethod
-    @lru_cache(maxsize=256)
     def of(cls, text: str) -> "AvroSchema":
         """The schema with that text, which need not be one."""
-        return cls(text)
+        return _shared(cls(text))
 
     @classmethod
     def of_json(cls, value: Any) -> "AvroSchema":
         """The schema with that JSON value, in the compact form that Hudi writes."""
         return cls.of(json.dumps(value, separators=(",", ":")))
+
+    def __hash__(self) -> int:
+        # Each block brings its text anew. To hash some hundred kilobytes takes ten times as long as to compare them.
+        return hash((len(self.text), self.text[-_HASHED_LENGTH:]))
 
     def __reduce__(self) -> tuple[Callable[[str], "AvroSchema"], tuple[str]]:
         return AvroSchema.of, (self.text,)
@@ -171,6 +175,11 @@ class AvroSchema:
             kinds.append(kind)
             fields = _attribute(_without_null(kind), "fields") or ()
         return kinds
+
+
+@lru_cache(maxsize=256)
+def _shared(schema: AvroSchema) -> AvroSchema:
+    return schema
 
 
 @dataclass(frozen=True, slots=True)

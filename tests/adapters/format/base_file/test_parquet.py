@@ -144,7 +144,7 @@ def test_the_footer_holds_what_an_index_of_hudi_looks_for(storage: MemoryStorage
         "hoodie_bloom_filter_type_code": "DYNAMIC_V0",
         "hoodie_min_record_key": "k1",
         "hoodie_max_record_key": "k5",
-        "parquet.avro.schema": SCHEMA.with_meta_fields(),
+        "parquet.avro.schema": SCHEMA.with_meta_fields().text,
         "writer.model.name": "avro",
         "org.apache.spark.version": "3.3.0",
         "eventide.note": "ours",
