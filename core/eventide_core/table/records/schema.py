@@ -71,7 +71,7 @@ class AvroSchema:
             parsed = self.parsed
         except (ValueError, RecursionError) as error:
             raise UnsupportedTableError(f"an Avro schema that is not JSON ({error}): {self.text[:200]}") from error
-        if not isinstance(parsed, dict) or parsed.get("type") != "record" or not isinstance(parsed.get("fields"), list):
+        if _attribute(parsed, "type") != "record" or not isinstance(_attribute(parsed, "fields"), list):
             raise UnsupportedTableError(f"an Avro schema that is not a record: {self.text[:200]}")
         return cast("dict[str, Any]", parsed)
 
@@ -238,7 +238,7 @@ def _with_meta_fields(schema: AvroSchema) -> AvroSchema:
     record = schema.record
     fields = [{"name": name, "type": ["null", "string"], "doc": "", "default": None} for name in META_FIELDS]
     own = record["fields"]
-    if not all(isinstance(field, dict) and isinstance(field.get("name"), str) for field in own):
+    if not all(isinstance(_attribute(field, "name"), str) for field in own):
         raise UnsupportedTableError(f"an Avro schema that is no record of named fields: {schema.text[:200]}")
     fields += [field for field in own if field["name"] not in META_FIELDS]
     try:
