@@ -54,20 +54,20 @@ def test_every_core_module_imports_with_the_standard_library_alone() -> None:
 def test_no_module_imports_annotations_from_the_future() -> None:
     """A name that is not defined yet is quoted."""
     folders = ("core", "adapters", "spark_app", "tests", "benchmarks", "examples")
-    found = [
+    modules = [
         str(file)
         for folder in folders
         for file in (ROOT / folder).rglob("*.py")
         if file.read_text(encoding="utf-8").find("\nfrom __future__ import") >= 0
     ]
-    assert found == []
+    assert modules == []
 
 
 def test_the_core_knows_no_html() -> None:
-    found = [
+    places = [
         file.name for file in CORE.rglob("*.py") if any(word in file.read_text() for word in ("_repr_html_", "<td"))
     ]
-    assert found == []
+    assert places == []
 
 
 @pytest.mark.parametrize(

@@ -40,16 +40,16 @@ def name_of(node: ast.AST) -> str:
 
 def versions_in(tree: ast.Module) -> set[str]:
     """The constants of a module that are one of these versions."""
-    found: set[str] = set()
+    versions: set[str] = set()
     for node in tree.body:
         match node:
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=int(value))):
-                found |= {name} if value in LAST_OF_EACH else set()
+                versions |= {name} if value in LAST_OF_EACH else set()
             case ast.AnnAssign(target=ast.Name(id=name), value=ast.Constant(value=int(value))):
-                found |= {name} if value in LAST_OF_EACH else set()
+                versions |= {name} if value in LAST_OF_EACH else set()
             case _:
                 pass
-    return found
+    return versions
 
 
 def asks(source: str, *, compares: bool = True) -> Iterator[str]:
@@ -71,15 +71,15 @@ def asks(source: str, *, compares: bool = True) -> Iterator[str]:
 
 
 def test_only_the_layout_compares_versions() -> None:
-    found: list[str] = []
+    comparisons: list[str] = []
     for path in product_files():
         name = path.relative_to(ROOT).as_posix()
         if name != LAYOUT:
-            found += [
+            comparisons += [
                 f"{name}:{place}"
                 for place in asks(path.read_text(encoding="utf-8"), compares=not name.startswith(APART))
             ]
-    assert found == []
+    assert comparisons == []
 
 
 @pytest.mark.parametrize(

@@ -36,11 +36,11 @@ NOT_OF_THE_PROJECT = re.compile(
 def _paths() -> list[Path]:
     """What git has or would add; without git, as in a ZIP of the project, all files but those that its tools make."""
     if not (ROOT / ".git").exists():
-        found = []
+        paths = []
         for directory, below, names in os.walk(ROOT):
             below[:] = [name for name in below if not NOT_OF_THE_PROJECT.fullmatch(name)]
-            found += [Path(directory, name) for name in names]
-        return found
+            paths += [Path(directory, name) for name in names]
+        return paths
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,

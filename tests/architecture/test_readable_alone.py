@@ -21,18 +21,18 @@ def docstrings(source: str) -> Iterator[tuple[int, str]]:
 
 @pytest.mark.parametrize("package", PRODUCT.values())
 def test_no_docstring_leans_on_the_one_before(package: str) -> None:
-    found = [
+    leaning = [
         f"{path.relative_to(ROOT)}:{line}: {text.splitlines()[0]}"
         for path in sorted((ROOT / package).rglob("*.py"))
         for line, text in docstrings(path.read_text(encoding="utf-8"))
         if LEANING.match(text)
     ]
-    assert found == []
+    assert leaning == []
 
 
 @pytest.mark.parametrize("text", ["The same, decoded.", "Those of the table.", "Also for a path."])
 def test_a_docstring_that_leans_on_another_is_found(text: str) -> None:
-    assert [LEANING.match(found) for _, found in docstrings(f'def one():\n    """{text}"""')] != [None]
+    assert [LEANING.match(docstring) for _, docstring in docstrings(f'def one():\n    """{text}"""')] != [None]
 
 
 @pytest.mark.parametrize("part", PRODUCT)

@@ -41,15 +41,15 @@ def test_all_who_ask_get_the_part_that_was_started_once(ended: Path) -> None:
     kept = KeptParts()
     asking = [AskedParts(kept.address, kept.key) for _ in range(4)]
     with ThreadPoolExecutor(len(asking)) as threads:
-        found = set(threads.map(lambda parts: parts.get(directory_of, "a"), asking))
-    assert found == {kept.get(directory_of, "a")}
-    assert kept.get(directory_of, "b") not in found
+        parts_given = set(threads.map(lambda parts: parts.get(directory_of, "a"), asking))
+    assert parts_given == {kept.get(directory_of, "a")}
+    assert kept.get(directory_of, "b") not in parts_given
     for parts in asking:
         parts.close()
     assert not ended.exists(), "a part ends with the run, not with a process that asked for it"
     kept.close()
     assert ended.read_text() == "a", "the last one started ends first"
-    assert not any(Path(directory).exists() for directory in found)
+    assert not any(Path(directory).exists() for directory in parts_given)
 
 
 def test_what_stops_a_part_is_reported_to_each_who_asks() -> None:

@@ -12,15 +12,15 @@ FILE = re.compile(r"`((?:core|adapters|spark_app)/[\w./]+\.py)`")
 
 def pages_within(clicks: int) -> set[Path]:
     """README and the pages that so many links lead to."""
-    found = {ROOT / "README.md"}
+    pages = {ROOT / "README.md"}
     for _ in range(clicks):
-        found |= {
+        pages |= {
             (page.parent / link).resolve()
-            for page in found
+            for page in pages
             for link in LINK.findall(page.read_text(encoding="utf-8"))
             if "://" not in link
         }
-    return found
+    return pages
 
 
 @pytest.mark.parametrize("term", ["left-over", "cut", "watermark", "quiet moment", "symlink", "rollback of links"])

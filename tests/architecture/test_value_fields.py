@@ -92,11 +92,11 @@ def undocumented(dataclasses: Iterable[Dataclass], services: Iterable[str]) -> l
 @lru_cache(maxsize=1)
 def product() -> tuple[Dataclass, ...]:
     return tuple(
-        found
+        value_class
         for top in PRODUCT
         for path in sorted((ROOT / top).rglob("*.py"))
         if "testing" not in path.relative_to(ROOT / top).parts
-        for found in dataclasses_in(path.read_text(encoding="utf-8"), str(path.relative_to(ROOT)))
+        for value_class in dataclasses_in(path.read_text(encoding="utf-8"), str(path.relative_to(ROOT)))
     )
 
 

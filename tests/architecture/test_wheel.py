@@ -93,25 +93,25 @@ def installed(wheel: Path, metadata: Message, tmp_path_factory: pytest.TempPathF
     words = [str(python), "-m", "pip", "install", "--no-index", "--no-deps", "--no-compile", "--quiet", str(wheel)]
     subprocess.run(words, env=environment() | {"PYTHONPATH": str(pip)}, check=True, capture_output=True)
     (packages,) = directory.glob("lib/python*/site-packages")
-    for found in required(metadata):
-        for top in {file.parts[0] for file in found.files or () if ".." not in file.parts}:
+    for needed in required(metadata):
+        for top in {file.parts[0] for file in needed.files or () if ".." not in file.parts}:
             target = packages / top
             if not target.exists():
-                target.symlink_to(Path(str(found.locate_file(top))))
+                target.symlink_to(Path(str(needed.locate_file(top))))
     return directory / "bin"
 
 
 def required(metadata: Message) -> list[Distribution]:
     """The distributions without which the wheel, taken with no extra, isn't installed: those it names, and theirs."""
-    found: dict[str, Distribution] = {}
+    distributions: dict[str, Distribution] = {}
     waiting = list(metadata.get_all("Requires-Dist") or ())
     while waiting:
         one = Requirement(waiting.pop())
         name = canonicalize_name(one.name)
-        if (one.marker is None or one.marker.evaluate({"extra": ""})) and name not in found:
-            found[name] = distribution(name)
-            waiting += found[name].requires or ()
-    return list(found.values())
+        if (one.marker is None or one.marker.evaluate({"extra": ""})) and name not in distributions:
+            distributions[name] = distribution(name)
+            waiting += distributions[name].requires or ()
+    return list(distributions.values())
 
 
 def environment() -> dict[str, str]:

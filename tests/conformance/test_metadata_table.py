@@ -35,7 +35,7 @@ from support.judge.options import (
     table_name,
     table_version,
 )
-from support.metadata_updates import on_disk, opened
+from support.metadata_updates import listed, on_disk, opened
 from support.pruned_reads import BY_LISTING, check_pruned_reads
 from support.reach import reached
 from support.thresholds import dividing_plan
@@ -200,18 +200,18 @@ def test_hudi_continues_with_an_updated_metadata_table(case: Case, tmp_path: Pat
     everything = judge.read(twin, options=BY_LISTING)
     before = rows(everything, schema)
     metadata = opened(path)
-    partitions, listed = metadata.load().facts.partitions, metadata.read_files()
-    assert listed == on_disk(path)
+    partitions, files = metadata.load().facts.partitions, listed(path)
+    assert files == on_disk(path)
 
     directory = ".hoodie/timeline" if (path / ".hoodie/timeline").exists() else ".hoodie"
     instant = die(case, path, r"\.commit$")
     assert list((path / ".hoodie/metadata" / directory).glob(f"{instant}*.deltacommit"))
-    assert metadata.read_files() == listed  # nobody sees it before the table's own commit
+    assert listed(path) == files  # nobody sees it before the table's own commit
     assert snapshot(judge, path, schema) == before
     table = Table.open(str(path), case.opening_options)
     table.execute(instant)
     assert metadata.load().facts.partitions == partitions
-    assert metadata.read_files() == on_disk(path) != listed
+    assert listed(path) == on_disk(path) != files
     assert snapshot(judge, path, schema) == before
     assert rows(hudi_rs.read(path), schema) == before
     compacted = rows(table.read_optimized().to_arrow(), schema)
@@ -243,7 +243,7 @@ def test_hudi_continues_with_an_updated_metadata_table(case: Case, tmp_path: Pat
     judge.sql(f"drop table {case.name}")
     assert on_disk(path).items() != files.items()
     assert snapshot(judge, path, schema) == read_optimized(judge, path, schema) == last
-    assert metadata.read_files() == on_disk(path)
+    assert listed(path) == on_disk(path)
 
 
 @pytest.mark.parametrize(
@@ -278,13 +278,13 @@ def test_hudi_continues_after_an_update_that_died(case: Case, pattern: str, tmp_
     Table.open(str(path), case.opening_options).execute(instant)
     metadata = opened(path)
     if metadata.load().facts.partitions:
-        assert metadata.read_files() == on_disk(path)
+        assert listed(path) == on_disk(path)
     assert snapshot(judge, path, case.schema) == expected
     read_optimized(judge, path, case.schema)
     for found in (path, twin):
         judge.write(found, changed(everything, case.schema, 9, 50_000_000, "newer"), options=case.options)
     assert metadata.load().facts.partitions
-    assert metadata.read_files() == on_disk(path)
+    assert listed(path) == on_disk(path)
     assert snapshot(judge, path, case.schema) == of_twin(judge, twin, case.schema)
 
 

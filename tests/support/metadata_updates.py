@@ -33,6 +33,13 @@ def opened(path: Path) -> HudiMetadataTable:
     return HudiMetadataTable(LocalStorage(path))
 
 
+def listed(path: Path) -> dict[str, dict[str, int]]:
+    """The sizes of the data files by partition and name, as the metadata table lists them."""
+    listing = opened(path).listing(())
+    assert listing is not None
+    return {partition: dict(files) for partition, files in listing.items()}
+
+
 def on_disk(path: Path) -> dict[str, dict[str, int]]:
     """The sizes of the data files by partition and name, as the file system lists them."""
     listed: dict[str, dict[str, int]] = {}
@@ -44,7 +51,7 @@ def on_disk(path: Path) -> dict[str, dict[str, int]]:
 
 def check_files(path: Path) -> None:
     """The metadata table names the files that exist, and no others."""
-    assert {partition: dict(files) for partition, files in opened(path).read_files().items() if files} == on_disk(path)
+    assert {partition: files for partition, files in listed(path).items() if files} == on_disk(path)
 
 
 def set_property(path: Path, key: str, value: str) -> None:

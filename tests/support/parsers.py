@@ -166,7 +166,7 @@ def about_metadata_table(table: str, path: str, data: bytes) -> Questions:
         if other.startswith(".hoodie/") and ".crc" not in other:
             storage.put(other, content)
     storage.put(path, data)
-    yield lambda: HudiMetadataTable(storage).read_files()
+    yield lambda: HudiMetadataTable(storage).listing(())
 
 
 PARSERS: dict[str, tuple[Callable[[str, str, bytes], Questions], list[tuple[str, str]]]] = {

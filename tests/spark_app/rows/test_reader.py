@@ -18,24 +18,24 @@ def table(request: pytest.FixtureRequest, tmp_path: Path) -> Table:
     return Table.open(str(golden.unpack(request.param, tmp_path)))
 
 
-def by_key(found: pa.Table) -> pa.Table:
-    return found.sort_by("id")
+def by_key(table: pa.Table) -> pa.Table:
+    return table.sort_by("id")
 
 
 def test_columns_come_in_the_order_asked_for(table: Table) -> None:
-    found = table.snapshot().to_arrow(["amount", "id"])
-    assert found.column_names == ["amount", "id"]
-    assert by_key(found).equals(by_key(table.snapshot().to_arrow()).select(["amount", "id"]))
+    rows = table.snapshot().to_arrow(["amount", "id"])
+    assert rows.column_names == ["amount", "id"]
+    assert by_key(rows).equals(by_key(table.snapshot().to_arrow()).select(["amount", "id"]))
 
 
 def test_a_filter_gives_the_rows_that_it_gives_after_the_merge(table: Table) -> None:
     newest = pc.max(table.snapshot().to_arrow(["event_ts"]).column(0)).as_py()
     row_filter = (pc.field("event_ts") > newest - 3_000_000) & (pc.field("val") != "b0-1")
     everything = table.snapshot().to_arrow()
-    found = table.snapshot().to_arrow(["id", "amount"], row_filter)
+    rows = table.snapshot().to_arrow(["id", "amount"], row_filter)
     wanted = everything.filter(row_filter).select(["id", "amount"])
-    assert 0 < found.num_rows < everything.num_rows
-    assert by_key(found).equals(by_key(wanted))
+    assert 0 < rows.num_rows < everything.num_rows
+    assert by_key(rows).equals(by_key(wanted))
 
 
 def test_batches_hold_the_same_rows_as_the_whole(table: Table) -> None:

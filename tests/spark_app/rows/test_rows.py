@@ -32,14 +32,14 @@ def test_rows_are_a_stream_of_arrow(table: Table) -> None:
 
 
 def test_rows_are_a_data_frame_of_pandas(table: Table) -> None:
-    found = table.snapshot().to_pandas(["id", "part"], "part = 'a'")
-    assert list(found.columns) == ["id", "part"]
-    assert set(found["part"]) == {"a"}
+    frame = table.snapshot().to_pandas(["id", "part"], "part = 'a'")
+    assert list(frame.columns) == ["id", "part"]
+    assert set(frame["part"]) == {"a"}
 
 
 def test_rows_are_a_data_frame_of_polars(table: Table) -> None:
-    found = table.snapshot().to_polars(["id"])
-    assert found.to_arrow()["id"].to_pylist() == table.snapshot().to_arrow(["id"])["id"].to_pylist()
+    frame = table.snapshot().to_polars(["id"])
+    assert frame.to_arrow()["id"].to_pylist() == table.snapshot().to_arrow(["id"])["id"].to_pylist()
 
 
 def test_a_library_that_is_missing_is_named_with_the_command_that_installs_it(
@@ -52,10 +52,10 @@ def test_a_library_that_is_missing_is_named_with_the_command_that_installs_it(
 
 def test_duckdb_queries_the_rows(table: Table) -> None:
     relation = table.snapshot().to_duckdb(["part"])
-    found = relation.aggregate("part, count(*)").order("part").fetchall()
+    by_part = relation.aggregate("part, count(*)").order("part").fetchall()
     rows = table.snapshot().to_arrow(["part"])
     counts = rows.group_by("part").aggregate([([], "count_all")]).sort_by("part")
-    assert found == [(one["part"], one["count_all"]) for one in counts.to_pylist()]
+    assert by_part == [(one["part"], one["count_all"]) for one in counts.to_pylist()]
 
 
 @pytest.mark.parametrize(
@@ -66,9 +66,9 @@ def test_every_form_of_a_filter_keeps_the_same_rows_and_leaves_out_other_partiti
 ) -> None:
     rows = table.snapshot()
     everything = rows.to_arrow()
-    found = rows.to_arrow(None, row_filter)
-    assert 0 < found.num_rows < everything.num_rows
-    assert found.sort_by("id").equals(everything.filter(pc.field("part") == "a").sort_by("id"))
+    kept = rows.to_arrow(None, row_filter)
+    assert 0 < kept.num_rows < everything.num_rows
+    assert kept.sort_by("id").equals(everything.filter(pc.field("part") == "a").sort_by("id"))
     expression = filter_expression(row_filter, rows.schema)
     assert {one.partition for one in rows.reading(None, expression).slices} == {"part=a"}
     assert {one.partition for one in rows.plan.slices} > {"part=a"}
@@ -164,11 +164,11 @@ def test_a_table_returns_its_schema_version_properties_and_history(table: Table)
     assert table.schema == table.snapshot().schema
     assert table.version == 9
     assert table.properties["hoodie.table.version"] == "9"
-    found = table.history()
-    assert [one.instant for one in found] == sorted((one.instant for one in found), reverse=True)
-    assert sum(one.records or 0 for one in found) > 0
-    assert table.history(2) == found[:2]
-    assert str(found[0]).startswith(found[0].instant)
+    history = table.history()
+    assert [one.instant for one in history] == sorted((one.instant for one in history), reverse=True)
+    assert sum(one.records or 0 for one in history) > 0
+    assert table.history(2) == history[:2]
+    assert str(history[0]).startswith(history[0].instant)
 
 
 def test_t_is_a_datetime_with_a_zone(table: Table) -> None:

@@ -70,8 +70,8 @@ def data_bytes(storage: CountingStorage) -> int:
 
 def asked(rows: Any, storage: CountingStorage, condition: str) -> tuple[pa.Table, set[str], int]:
     storage.forget()
-    found = rows.to_arrow(None, condition)
-    return found, data_files(storage), data_bytes(storage)
+    table = rows.to_arrow(None, condition)
+    return table, data_files(storage), data_bytes(storage)
 
 
 @pytest.mark.parametrize("version", [6, 9])
@@ -85,8 +85,8 @@ def test_one_key_of_a_bucket_index_reads_one_slice_and_few_of_its_bytes(tmp_path
         storage.forget()
         assert rows.to_arrow().num_rows == ROWS
         whole = data_bytes(storage)
-        found, files, read = asked(rows, storage, "id = 'key 777'")
-        assert found.column("id").to_pylist() == ["key 777"]
+        kept, files, read = asked(rows, storage, "id = 'key 777'")
+        assert kept.column("id").to_pylist() == ["key 777"]
         assert len({path.lstrip(".").partition("_")[0] for path in files}) == 1
         assert read < whole / 20
         _, few, _ = asked(rows, storage, "id in ('key 1', 'key 2', 'key 3')")
@@ -102,8 +102,8 @@ def test_a_key_of_another_index_is_looked_up_in_footers_and_read_in_one_row_grou
     storage.forget()
     assert rows.to_arrow().num_rows == 4000
     whole, files_of_all = data_bytes(storage), data_files(storage)
-    found, files, read = asked(rows, storage, "id = 'key 2345'")
-    assert found.num_rows == 1
+    kept, files, read = asked(rows, storage, "id = 'key 2345'")
+    assert kept.num_rows == 1
     assert files <= files_of_all
     assert read < whole / 6
     nothing, _, read_for_nothing = asked(rows, storage, "id = 'nobody'")
@@ -133,8 +133,8 @@ def test_a_range_of_event_time_reads_the_slices_that_have_it(tmp_path: Path) -> 
         assert rows.to_arrow().num_rows == 3000
         whole = data_bytes(storage)
         begin = EPOCH_MS + 3 * HOUR_MS
-        found, _, read = asked(rows, storage, f"ms >= {begin} and ms < {begin + HOUR_MS}")
-        assert found.num_rows == 500
+        kept, _, read = asked(rows, storage, f"ms >= {begin} and ms < {begin + HOUR_MS}")
+        assert kept.num_rows == 500
         assert read < whole / 2
         reading = rows.reading(None, f"ms >= {begin} and ms < {begin + HOUR_MS}")
         assert len(reading.unskipped(rows.engine)) == 1

@@ -33,5 +33,5 @@ def test_a_filter_gives_the_rows_that_it_keeps_of_a_whole_read(name: str, tmp_pa
                     (pc.field(column) >= value) & (pc.field(column) <= value),
                 ):
                     expected = sorted(map(repr, everything.filter(condition).to_pylist()))
-                    found = sorted(map(repr, query.to_arrow(None, condition).to_pylist()))
-                    assert found == expected, f"{condition} ({kind})"
+                    kept = sorted(map(repr, query.to_arrow(None, condition).to_pylist()))
+                    assert kept == expected, f"{condition} ({kind})"

@@ -24,27 +24,27 @@ def captured(path: Path) -> Table:
 
 
 def shown(table: Table) -> Shown:
-    found = table.snapshot().to_arrow().select(["_hoodie_commit_time", "id", "ms", "word"])
-    return {row["id"]: row for row in found.to_pylist()}
+    rows = table.snapshot().to_arrow().select(["_hoodie_commit_time", "id", "ms", "word"])
+    return {row["id"]: row for row in rows.to_pylist()}
 
 
 def difference(before: Shown, after: Shown, instant: str) -> set[tuple[str, str | None, str | None]]:
     """Operation and words before and after, of each key that changed."""
-    found = {
+    parts = {
         ("u" if key in before else "i", before[key]["word"] if key in before else None, row["word"])
         for key, row in after.items()
         if row["_hoodie_commit_time"] == instant
     }
-    return found | {("d", row["word"], None) for key, row in before.items() if key not in after}
+    return parts | {("d", row["word"], None) for key, row in before.items() if key not in after}
 
 
 def told(table: Table, begin: str = "000") -> dict[str, set[tuple[str, str | None, str | None]]]:
     """The changes by instant."""
-    found: dict[str, set[tuple[str, str | None, str | None]]] = {}
+    changes: dict[str, set[tuple[str, str | None, str | None]]] = {}
     for row in table.changes(begin).to_arrow().to_pylist():
         before, after = (None if row[name] is None else json.loads(row[name])["word"] for name in ("before", "after"))
-        found.setdefault(row["ts_ms"], set()).add((row["op"], before, after))
-    return found
+        changes.setdefault(row["ts_ms"], set()).add((row["op"], before, after))
+    return changes
 
 
 @pytest.mark.parametrize("version", [6, 9])

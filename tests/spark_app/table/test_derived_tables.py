@@ -54,8 +54,8 @@ def at(hour: float) -> int:
 def status(table: Table) -> dict[str, Any]:
     answer = run("status", table.uri, "--output", "json")
     assert answer.exit_code == 0, answer.stderr
-    found: dict[str, Any] = json.loads(answer.stdout)["tables"][0]
-    return found
+    entry: dict[str, Any] = json.loads(answer.stdout)["tables"][0]
+    return entry
 
 
 @pytest.fixture(params=[6, 8, 9])
@@ -70,12 +70,12 @@ def test_a_derived_table_is_as_fresh_as_the_lower_of_its_own_and_its_sources(tmp
     derived.upsert(rows(0, 1), sources={raw: result})
     assert derived.freshness().watermark_ms is None, "nothing of its own is compacted"
     derived.compact(before=at(9))
-    found = derived.freshness()
-    assert found.watermark_ms == at(2)
-    assert [(note.table, note.instant, note.watermark_ms) for note in found.sources] == [
+    freshness = derived.freshness()
+    assert freshness.watermark_ms == at(2)
+    assert [(note.table, note.instant, note.watermark_ms) for note in freshness.sources] == [
         (raw._application.storage.root, result.instant, at(2))
     ]
-    assert not found.has_reached(at(3))
+    assert not freshness.has_reached(at(3))
     derived.upsert(rows(1.75))
     assert derived.freshness().watermark_ms == at(1.75), "its own late record"
     assert {one.watermark_ms for one in derived.freshness_by_partition().values()} == {at(1.75)}
@@ -176,9 +176,9 @@ def test_the_status_draws_the_chain_and_names_the_table_that_holds_back_the_end(
     hourly.upsert(rows(0), sources={raw: raw.compact(before=at(2))})
     daily.upsert(rows(0), sources={hourly: hourly.compact(before=at(5))})
     daily.compact(before=at(5))
-    found = status(daily)
-    assert found["watermark_ms"] == at(2)
-    assert found["chain"]["held_back_by"].endswith("raw"), "no later table waits for anything"
+    entry = status(daily)
+    assert entry["watermark_ms"] == at(2)
+    assert entry["chain"]["held_back_by"].endswith("raw"), "no later table waits for anything"
     raw.compact(before=at(4))
     assert status(daily)["chain"]["held_back_by"].endswith("hourly"), "it has not taken what the raw table has"
     drawn = run("status", daily.uri).stdout
@@ -266,11 +266,11 @@ def test_windows_of_a_derived_table_close_when_its_sources_had(tmp_path: Path) -
     hourly.compact(before=at(9))
 
     def delivered() -> list[int]:
-        found = []
+        windows = []
         for window in hourly.windows("1h", "report"):
-            found.append(window.begin_ms)
+            windows.append(window.begin_ms)
             window.done()
-        return found
+        return windows
 
     assert delivered() == [at(0), at(1)], "the raw table may still get rows of the third hour"
     hourly.upsert(rows(2.25), sources={raw: raw.compact(before=at(3))})

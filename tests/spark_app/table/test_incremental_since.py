@@ -21,8 +21,8 @@ def test_the_results_of_two_writes_bound_what_was_written_between(version: int, 
     assert [row["word"] for row in table.incremental(monday, tuesday).to_arrow().to_pylist()] == ["tuesday"]
     assert [row["word"] for row in table.incremental(since=monday).to_arrow().to_pylist()] == ["tuesday"]
     assert monday.completion_time is not None
-    found = table.incremental(monday.completion_time, tuesday.completion_time).to_arrow().to_pylist()
-    assert [row["word"] for row in found] == ["tuesday"]
+    rows_between = table.incremental(monday.completion_time, tuesday.completion_time).to_arrow().to_pylist()
+    assert [row["word"] for row in rows_between] == ["tuesday"]
     assert (monday.completion_time == monday.instant) == (version == 6)
     compacted = table.compact(before=LATER_MS)
     table.upsert(rows(("k3", -6, "wednesday")))
@@ -48,16 +48,16 @@ def test_an_increment_beside_a_pending_write_says_that_the_next_one_skips_it(ver
     directory = path / ".hoodie" if version == 6 else path / ".hoodie" / "timeline"
     for state in ("requested", "inflight"):
         (directory / f"{pending}.deltacommit.{state}").write_bytes(b"")
-    found = Table.open(str(path)).incremental(since=first)
+    increment = Table.open(str(path)).incremental(since=first)
     told = run("read", path, "--query", "incremental", "--begin", first.completion_time).stderr
     if version == 9:  # it will complete later than all others, and increments go by completion
-        assert found.note is None
+        assert increment.note is None
         assert pending not in told
         return
-    assert found.note is not None
-    assert pending in found.note
-    assert f"begin the next one at {first.instant}" in found.note
-    assert found.note in told
+    assert increment.note is not None
+    assert pending in increment.note
+    assert f"begin the next one at {first.instant}" in increment.note
+    assert increment.note in told
     assert Table.open(str(path)).incremental(first, first).note is None
 
 

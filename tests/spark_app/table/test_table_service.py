@@ -32,24 +32,24 @@ Statuses = dict[str, tuple[datetime, str]]
 
 def known_at(moment: datetime) -> Statuses:
     """The last thing that was said of each flight before a moment: when it was due, and its status."""
-    found: Statuses = {}
+    known: Statuses = {}
     for flight in flights(12):
         said = [(at, status) for status, at in reports(flight) if LOADED - timedelta(days=10) <= at < moment]
         if said:
-            found[flight["id"]] = (flight["scheduled"], max(said)[1])
-    return found
+            known[flight["id"]] = (flight["scheduled"], max(said)[1])
+    return known
 
 
-def before(found: Statuses, epoch_ms: int) -> Statuses:
+def before(known: Statuses, epoch_ms: int) -> Statuses:
     bound = datetime.fromtimestamp(epoch_ms / 1000, UTC)
-    return {key: row for key, row in found.items() if row[0] < bound}
+    return {key: row for key, row in known.items() if row[0] < bound}
 
 
 def statuses(rows: Rows) -> Statuses:
     table = rows.to_arrow([KEY, EVENT_TIME, "status"])
-    found = {row[KEY]: (row[EVENT_TIME], row["status"]) for row in table.to_pylist()}
-    assert len(found) == table.num_rows, "a flight is there twice"
-    return found
+    known = {row[KEY]: (row[EVENT_TIME], row["status"]) for row in table.to_pylist()}
+    assert len(known) == table.num_rows, "a flight is there twice"
+    return known
 
 
 @pytest.mark.broad
@@ -73,10 +73,12 @@ def test_everything_before_the_cut_is_read_optimized_at_each_step_of_a_replay(ve
         now += COMMIT_EVERY
         truth = known_at(now)
         assert statuses(table.snapshot()) == truth
-        found = table.freshness()
-        late += found.late_records
-        if found.watermark_ms is not None:
-            assert before(statuses(table.read_optimized()), found.watermark_ms) == before(truth, found.watermark_ms)
+        freshness = table.freshness()
+        late += freshness.late_records
+        if freshness.watermark_ms is not None:
+            assert before(statuses(table.read_optimized()), freshness.watermark_ms) == before(
+                truth, freshness.watermark_ms
+            )
         if (now - LOADED) % ROUND_EVERY:
             continue
         threshold_ms = int((now - LATENCY).timestamp()) * 1000
@@ -89,7 +91,7 @@ def test_everything_before_the_cut_is_read_optimized_at_each_step_of_a_replay(ve
         cut_ms = threshold_ms
         assert before(statuses(table.read_optimized()), cut_ms) == before(truth, cut_ms)
         assert statuses(table.snapshot()) == truth
-        left_over += sum(len(found.log_files) for found in table.state().view.latest_slices())
+        left_over += sum(len(file_slice.log_files) for file_slice in table.state().view.latest_slices())
     assert late > 0
     assert left_over > 0
     assert len(table.state().timeline.writes) < (END - LOADED) / COMMIT_EVERY, "old instants were archived"

@@ -45,8 +45,8 @@ def test_a_table_of_glue_is_found_by_its_name(moto: S3Server, settings: Path, tm
     database = f"lake_{uuid4().hex}"
     table = _synced(tmp_path / "trips", "glue", database, options)
 
-    found = Table.open(f"glue://{database}.Trips", options)
-    assert (found.uri, found.snapshot().count()) == (table.uri, 2)
+    by_name = Table.open(f"glue://{database}.Trips", options)
+    assert (by_name.uri, by_name.snapshot().count()) == (table.uri, 2)
     catalog = Catalog.connect("glue", options)
     assert catalog.list_tables(database) == (f"{database}.trips",)
     assert {catalog.load_table(f"{database}.{name}").uri for name in ("trips", "trips_ro", "trips_rt")} == {table.uri}

@@ -30,9 +30,9 @@ def day(table: Table, number: int, *, cut: str = "exact") -> TagChange:
     rows = pa.table({"id": [f"{number}-{at}" for at in times], "ms": times}, schema=SCHEMA)
     table.upsert(rows)
     threshold = {"hoodie.compaction.event.time.threshold": str((FIRST + number + 1) * DAY_MS)}
-    found = Table.open(table.uri, {**OPTIONS, **threshold}).service(cut=cut).round(NoProgress())
-    assert not found.troubles
-    return found.tagged
+    result = Table.open(table.uri, {**OPTIONS, **threshold}).service(cut=cut).round(NoProgress())
+    assert not result.troubles
+    return result.tagged
 
 
 @pytest.mark.parametrize("version", [6, 9])
@@ -47,10 +47,10 @@ def test_the_view_at_each_midnight_is_tagged_once_and_the_latest_are_retained(ve
     assert day(table, 2) == TagChange("day/2024-10-07", ("day/2024-10-05",))
     assert [tag.name for tag in table.tags()] == ["day/2024-10-06", "day/2024-10-07", "day/mine"]
     for number, name in ((2, "day/2024-10-06"), (3, "day/2024-10-07")):
-        found = table.read_optimized(tag=name).to_arrow(["ms"]).column(0).to_pylist()
+        times = table.read_optimized(tag=name).to_arrow(["ms"]).column(0).to_pylist()
         midnight = (FIRST + number) * DAY_MS
-        assert max(at for at in found if at is not None) < midnight
-        assert len(found) == 1 + 4 * number - 1  # all before it, without the record past this midnight
+        assert max(at for at in times if at is not None) < midnight
+        assert len(times) == 1 + 4 * number - 1  # all before it, without the record past this midnight
 
 
 def test_a_state_that_a_savepoint_keeps_already_gets_no_second_one(tmp_path: Path) -> None:
@@ -58,8 +58,8 @@ def test_a_state_that_a_savepoint_keeps_already_gets_no_second_one(tmp_path: Pat
     table.upsert(pa.table({"id": ["a"], "ms": [FIRST * DAY_MS + 1]}, schema=SCHEMA))
     made = table.compact(before=(FIRST + 1) * DAY_MS)
     table.savepoint(made.instant, comments="by a person")
-    found = Table.open(table.uri, {**OPTIONS, "hoodie.compaction.event.time.threshold": str((FIRST + 1) * DAY_MS)})
-    assert found.service().round(NoProgress()).tagged == TagChange()
+    reopened = Table.open(table.uri, {**OPTIONS, "hoodie.compaction.event.time.threshold": str((FIRST + 1) * DAY_MS)})
+    assert reopened.service().round(NoProgress()).tagged == TagChange()
 
 
 @pytest.mark.parametrize(

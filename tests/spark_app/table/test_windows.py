@@ -36,12 +36,12 @@ def put(table: Table, *rows: tuple[Any, ...]) -> None:
 
 
 def taken(table: Table, every: str = "1h", **words: Any) -> list[tuple[str, list[str]]]:
-    found = []
+    windows = []
     for window in table.windows(every, "c", **words):
         ids: list[Any] = window.rows().to_arrow(["id"])["id"].to_pylist()
-        found.append((f"{window.begin:%d %H}", sorted(ids)))
+        windows.append((f"{window.begin:%d %H}", sorted(ids)))
         window.done()
-    return found
+    return windows
 
 
 FORMS: dict[str, tuple[Any, Any]] = {

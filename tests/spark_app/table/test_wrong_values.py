@@ -40,9 +40,11 @@ _MANY = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 def _methods(kind: type) -> list[str]:
-    found = {name: inspect.getattr_static(kind, name) for name in dir(kind) if not name.startswith("_")}
+    attributes = {name: inspect.getattr_static(kind, name) for name in dir(kind) if not name.startswith("_")}
     return [
-        name for name, member in found.items() if not isinstance(member, property) and callable(getattr(kind, name))
+        name
+        for name, member in attributes.items()
+        if not isinstance(member, property) and callable(getattr(kind, name))
     ]
 
 
@@ -69,9 +71,9 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
 
 def _try(call: Callable[[], Any]) -> None:
     with suppress(EventideError):
-        found = call()
-        if isinstance(found, Iterator):
-            list(found)
+        answer = call()
+        if isinstance(answer, Iterator):
+            list(answer)
 
 
 @pytest.mark.parametrize("name", _methods(Table))

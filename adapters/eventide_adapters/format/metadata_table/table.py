@@ -66,10 +66,6 @@ class HudiMetadataTable:
             return None
         return _read_files(reader)
 
-    def read_files(self) -> Mapping[str, Mapping[str, int]]:
-        """The committed files of each partition with their sizes, even if the metadata table lacks later commits."""
-        return _read_files(_reader(self.storage))
-
     def read_ahead(self, instant: str, changes: FileChanges) -> FileAnswers:
         from eventide_adapters.format.metadata_table.file_contents import FileContents
         from eventide_adapters.format.metadata_table.update import read_ahead

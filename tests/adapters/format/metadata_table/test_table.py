@@ -23,6 +23,7 @@ from support.metadata_updates import (
     begin,
     check,
     crashed_copies,
+    listed,
     metadata_files,
     on_disk,
     opened,
@@ -46,20 +47,20 @@ def commit(path: Path) -> None:
 
 def test_it_lists_the_files_that_are_there(table: Path) -> None:
     assert opened(table).load().facts.partitions == ("files",)
-    assert opened(table).read_files() == on_disk(table)
+    assert listed(table) == on_disk(table)
 
 
 def test_an_update_is_seen_from_the_tables_commit_on(table: Path) -> None:
     metadata = opened(table)
-    before = metadata.read_files()
+    before = listed(table)
     removed = {"part=c": tuple(before["part=c"])}
     begin(table)
     write(metadata, removed)
-    assert metadata.read_files() == before
+    assert listed(table) == before
     assert not metadata.reflects(FileChanges(RowChange.NONE, ADDED))
     assert not metadata.reflects(FileChanges(RowChange.NONE, removed=removed))
     commit(table)
-    after = metadata.read_files()
+    after = listed(table)
     assert metadata.reflects(FileChanges(RowChange.NONE, ADDED, removed))
     assert after["part=a"] == {**before["part=a"], ADDED[0].name: 1234}
     assert after["part=b"] == {**before["part=b"], ADDED[1].name: 77}
@@ -110,10 +111,10 @@ def test_a_second_run_ends_what_a_crash_left(table: Path, tmp_path: Path) -> Non
     write(opened(whole))
     expected = metadata_files(whole)
     begin(table)
-    before = opened(table).read_files()
+    before = listed(table)
     crashes = 0
     for path, has_crashed in crashed_copies(table, tmp_path, lambda _, storage: write(HudiMetadataTable(storage))):
-        assert opened(path).read_files() == before
+        assert listed(path) == before
         write(opened(path))
         assert metadata_files(path) == expected
         crashes += has_crashed

@@ -15,7 +15,7 @@ from eventide_adapters.storage.local import LocalStorage
 from eventide_core.table.timeline.instant import Action
 from golden.histories import PLAIN
 from support import golden, metadata_updates
-from support.metadata_updates import crashed_copies, on_disk
+from support.metadata_updates import crashed_copies, listed, on_disk
 
 pytestmark = pytest.mark.slow
 
@@ -66,7 +66,7 @@ def archived(path: Path) -> set[str]:
 
 def check(path: Path, before: list[Row]) -> None:
     """The metadata table names the files that exist, follows every instant, and hides no row."""
-    assert metadata_updates.opened(path).read_files() == on_disk(path)
+    assert listed(path) == on_disk(path)
     table = opened(path)
     timeline = table.state().timeline
     followed = {i.requested_time for i in timeline.completed if i.action is not Action.SAVEPOINT}
@@ -140,10 +140,10 @@ def test_whatever_write_a_crash_precedes_no_instant_is_lost(path: Path, tmp_path
         step=3,
     ):
         assert own_timeline(copy) | archived(copy) >= known
-        assert metadata_updates.opened(copy).read_files() == files
+        assert listed(copy) == files
         opened(copy).archive()
         assert expected <= own_timeline(copy) <= known  # the table's own stays longer after some crashes
         assert own_timeline(copy) | archived(copy) >= known
-        assert metadata_updates.opened(copy).read_files() == files
+        assert listed(copy) == files
         crashes += has_crashed
     assert 3 * crashes > len(known - expected)

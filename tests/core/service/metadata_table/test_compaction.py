@@ -21,7 +21,16 @@ from eventide_core.table.settings.metadata_table import RowChange
 from eventide_core.table.timeline.instant import instant_epoch_ms, instant_time
 from eventide_core.table.timeline.plans import PlannedOperation
 from support import golden, metadata_updates
-from support.metadata_updates import TABLES, check, compactor, crashed_copies, metadata_files, opened, timeline_of
+from support.metadata_updates import (
+    TABLES,
+    check,
+    compactor,
+    crashed_copies,
+    listed,
+    metadata_files,
+    opened,
+    timeline_of,
+)
 from support.pickled_tasks import PickledTasks
 
 pytestmark = pytest.mark.slow
@@ -83,10 +92,6 @@ def compact(path: Path, number: int = UPDATES - 1, storage: Storage | None = Non
     assert compaction.run(NoLock())
 
 
-def content(path: Path) -> dict[str, dict[str, int]]:
-    return {name: dict(files) for name, files in opened(path).read_files().items()}
-
-
 def log_counts(path: Path) -> list[int]:
     return [len(found.log_files) for found in MetadataTableReader.load(LocalStorage(path)).slices("files")]
 
@@ -102,21 +107,21 @@ def test_tasks_of_the_engine_make_the_base_files_of_a_large_compaction(
 ) -> None:
     monkeypatch.setattr(compaction, "COMPACTED_HERE_BYTES", here_bytes)
     write(table, *range(UPDATES))
-    before, tasks = content(table), PickledTasks()
+    before, tasks = listed(table), PickledTasks()
     found = compactor(LocalStorage(table), tasks).due(UPDATES, times(UPDATES - 1)[1])
     assert found is not None
     assert found.run(NoLock())
     assert tasks.asked == (set() if here_bytes else {PlannedOperation})
-    assert content(table) == before
+    assert listed(table) == before
     assert log_counts(table) == [0]
 
 
 def test_a_compaction_keeps_the_content_of_the_metadata_table(table: Path) -> None:
     write(table, *range(UPDATES))
-    before = content(table)
+    before = listed(table)
     assert before["part=a"].items() >= {f"f{n}_0-7-7_{times(n)[0]}.parquet": 100 + n for n in (2, 3)}.items()
     compact(table)
-    assert content(table) == before
+    assert listed(table) == before
     assert log_counts(table) == [0]
     reader = MetadataTableReader.load(LocalStorage(table))
     assert reader.facts.status.delta_commits == 0
@@ -125,9 +130,9 @@ def test_a_compaction_keeps_the_content_of_the_metadata_table(table: Path) -> No
     assert log_counts(table) == [3]
     assert due(table, UPDATES + 2) is None
     write(table, UPDATES + 3)
-    before = content(table)
+    before = listed(table)
     compact(table, UPDATES + 3)
-    assert content(table) == before
+    assert listed(table) == before
     assert log_counts(table) == [0]
     assert len(completed_compactions(table)) == 2
 
@@ -139,14 +144,14 @@ def test_of_many_compactions_two_slices_stay(table: Path) -> None:
         numbers = range(round_number * UPDATES, (round_number + 1) * UPDATES)
         write(table, *numbers)
         compact(table, numbers[-1])
-        said = content(table)
+        said = listed(table)
         if round_number == 2:
             dying = FaultyStorage(LocalStorage(table), FaultPlan(writes={2: Fault.CRASH_BEFORE}))
             with pytest.raises(SimulatedCrash):
                 compactor(dying).remove_old_slices(NoLock())
         else:
             compactor(LocalStorage(table)).remove_old_slices(NoLock())
-        assert content(table) == said
+        assert listed(table) == said
         (slices,) = MetadataTableReader.load(LocalStorage(table)).view("files").slices.values()
         if round_number != 2:
             assert len(slices) == 2
@@ -168,7 +173,7 @@ def test_after_many_updates_few_files_are_left(table: Path) -> None:
         assert sum(log_counts(table)) <= 10
     files = [file for file in directory.iterdir() if not file.name.endswith(".crc")]
     assert len(files) <= 2 + 10 + 10 + 1
-    assert len(content(table)["part=a"]) <= 2 + 20
+    assert len(listed(table)["part=a"]) <= 2 + 20
 
 
 def test_its_instants_are_those_of_hudi(table: Path) -> None:
@@ -188,7 +193,7 @@ def test_the_state_after_a_crash_has_the_same_content_and_is_completed(
     table: Path, fault: Fault, tmp_path: Path
 ) -> None:
     write(table, *range(UPDATES))
-    said = content(table)
+    said = listed(table)
     whole = tmp_path / "whole"
     shutil.copytree(table, whole)
     compact(whole)
@@ -198,7 +203,7 @@ def test_the_state_after_a_crash_has_the_same_content_and_is_completed(
         compact(path, storage=storage)
 
     for path, has_crashed in crashed_copies(table, tmp_path, act, fault=fault):
-        assert content(path) == said
+        assert listed(path) == said
         check(path, RowChange.NONE)  # what eventide left is in no one's way
         begun = compactor(LocalStorage(path)).begun() or due(path)
         assert begun is None or begun.run(NoLock())
@@ -213,7 +218,7 @@ def test_an_undone_action_is_not_merged(table: Path) -> None:
     begin(table, UPDATES)
     beat(table, UPDATES)
     update(table, UPDATES)
-    before = content(table)
+    before = listed(table)
     found = due(table, UPDATES + 1)
     if table.name == "v6_mdt":
         assert found is None
@@ -221,10 +226,10 @@ def test_an_undone_action_is_not_merged(table: Path) -> None:
         assert found is not None
         assert found.run(NoLock())
         assert completed_compactions(table)[0] < times(UPDATES)[0]
-        assert content(table) == before
+        assert listed(table) == before
         assert log_counts(table) == [1]
     revert_update(LocalStorage(table), opened(table), times(UPDATES)[0])
-    assert content(table) == before
+    assert listed(table) == before
 
 
 def test_beside_a_writer_without_a_heartbeat_it_waits(table: Path) -> None:
@@ -312,12 +317,12 @@ def test_version_6_drops_what_cannot_be_withdrawn(tmp_path: Path) -> None:
 
 def test_of_two_that_compact_at_once_one_wins(table: Path) -> None:
     write(table, *range(UPDATES))
-    said = content(table)
+    said = listed(table)
     one, other = due(table), due(table)
     assert one is not None
     assert other is not None
     assert one.run(NoLock())
     assert other.run(NoLock())
     assert len(completed_compactions(table)) == 1
-    assert content(table) == said
+    assert listed(table) == said
     assert log_counts(table) == [0]

@@ -1,6 +1,5 @@
 """A metadata table made from nothing: it names the files that exist, finds every key, and is read only when it is whole."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ from eventide_core.table.settings.metadata_table import BLOOM_FILTERS
 from golden.histories import PLAIN
 from support import golden
 from support.command_line import content_of, run, run_json
-from support.metadata_updates import crashed_copies, on_disk, opened
+from support.metadata_updates import crashed_copies, listed, on_disk, opened
 
 pytestmark = pytest.mark.slow
 
@@ -38,10 +37,6 @@ def rows(path: Path) -> Rows:
 
 def columns(path: Path) -> Rows:
     return [{name: row[name] for name in PLAIN.names} for row in rows(path)]
-
-
-def listed(path: Path) -> Mapping[str, Mapping[str, int]]:
-    return opened(path).read_files()
 
 
 def partitions(path: Path) -> tuple[str, ...]:

@@ -33,6 +33,7 @@ from support.metadata_updates import (
     TABLES,
     begin,
     crashed_copies,
+    listed,
     metadata_files,
     on_disk,
     opened,
@@ -56,16 +57,15 @@ def files(path: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize(("name", "mode"), LINK_MODES)
 def test_it_is_updated_unless_the_option_disables_it(name: str, mode: str, tmp_path: Path) -> None:
     path = golden.unpack(name, tmp_path)
-    metadata = opened(path)
-    before = metadata.read_files()
+    before = listed(path)
     table = Table.open(str(path))
     plan = dividing_plan(table, "event_ts", mode)
     assert any("will be updated" in note for note in plan.draft.notes)
     scheduled = table.schedule(plan)
     assert any(operation.left_overs for operation in scheduled.operations)
-    assert metadata.read_files() == before
+    assert listed(path) == before
     table.execute(scheduled.instant)
-    assert metadata.read_files() == on_disk(path) != before
+    assert listed(path) == on_disk(path) != before
 
 
 def test_a_limit_that_is_no_number_is_refused_before_anything_commits(tmp_path: Path) -> None:
@@ -113,14 +113,13 @@ def test_an_update_that_was_passed_over_drops_the_metadata_table(tmp_path: Path)
 def test_a_rollback_withdraws_what_an_engine_that_ran_the_plan_left(tmp_path: Path) -> None:
     """An instant of the metadata table counts as soon as it is no longer pending on the table's timeline."""
     path = golden.unpack("v9_mdt", tmp_path)
-    metadata = opened(path)
-    before = metadata.read_files()
+    before = listed(path)
     table = Table.open(str(path))
     instant = table.schedule(dividing_plan(table, "event_ts", "copy")).instant
     theirs = AddedFile("part=a", f"theirs_0-1-2_{instant}.parquet", 5)
-    update(metadata, instant, FileChanges(RowChange.NONE, (theirs,)), next_instant_time(instant))
+    update(opened(path), instant, FileChanges(RowChange.NONE, (theirs,)), next_instant_time(instant))
     table.rollback(instant)
-    assert metadata.read_files() == before
+    assert listed(path) == before
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -181,7 +180,7 @@ def test_what_was_never_committed_is_removed(name: str, tmp_path: Path) -> None:
 def test_a_second_removal_ends_what_a_crash_left(name: str, tmp_path: Path) -> None:
     """Dead before each deletion in turn. Until the removal has ended, no log of the instant counts."""
     table = golden.unpack(name, tmp_path)
-    untouched, before = metadata_files(table), opened(table).read_files()
+    untouched, before = metadata_files(table), listed(table)
     begin(table)
     write(opened(table))
     crashes = 0
@@ -190,7 +189,7 @@ def test_a_second_removal_ends_what_a_crash_left(name: str, tmp_path: Path) -> N
         revert_update(storage, opened(path), INSTANT)
 
     for path, has_crashed in crashed_copies(table, tmp_path, act):
-        assert opened(path).read_files() == before
+        assert listed(path) == before
         revert_update(LocalStorage(path), opened(path), INSTANT)
         assert metadata_files(path) == untouched
         crashes += has_crashed
@@ -258,8 +257,7 @@ def test_a_write_that_died_while_it_compacted_it_is_complete(name: str, pattern:
     dying = assemble(str(path), options, storage=DyingStorage(path, pattern), lock=NoLock())
     with pytest.raises(SimulatedCrash):
         dying.append.write(WriteOperation.UPSERT, incoming_records(dying, WriteOperation.UPSERT, later), NoProgress())
-    metadata = opened(path)
-    assert metadata.read_files() == on_disk(path)
+    assert listed(path) == on_disk(path)
     shown = Counter(map(repr, table.snapshot().to_arrow(PLAIN.names).to_pylist()))
     assert Counter(map(repr, later.to_pylist())) <= shown
     assert compactions_of_it(path, "commit") == 0
@@ -271,5 +269,5 @@ def test_a_write_that_died_while_it_compacted_it_is_complete(name: str, pattern:
     assert table.describe().to_json()["table"]["metadata_delta_commits"] == ("requested" not in pattern)
     assert table.describe().to_json()["table"]["metadata_last_compaction"] is not None
     assert overdue(Table.open(str(path))) == []
-    assert metadata.read_files() == on_disk(path)
+    assert listed(path) == on_disk(path)
     assert Counter(map(repr, table.snapshot().to_arrow(PLAIN.names).to_pylist())) == shown
