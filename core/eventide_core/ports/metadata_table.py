@@ -94,7 +94,7 @@ class NewMetadataContent:
     it writes those that have records, one after another, and yields their write stats.
     """
 
-    schema: str
+    schema: AvroSchema
     definitions: bytes | None
     empty_logs: Mapping[str, bytes]
     write_bases: Callable[[str, Sequence[BaseFileName]], Iterator[WriteStat]]

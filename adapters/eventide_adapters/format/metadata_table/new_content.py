@@ -53,7 +53,7 @@ class NewContent:
         new, statistics = self.new, self._statistics
         is_defined = COLUMN_STATS in new.partitions and statistics.has_definition
         return NewMetadataContent(
-            json.dumps(self._record_schema),
+            AvroSchema.of(json.dumps(self._record_schema)),
             with_definition(self.contents.storage, COLUMN_STATS, statistics.definition) if is_defined else None,
             {name: encode_delete_block(new.instant, name, [], pa.nulls(0)) for name in new.partitions},
             self.write_bases,

@@ -50,7 +50,7 @@ def make_metadata_table(files: TableFiles, new: NewMetadataTable, *, name: str, 
     requested, inflight, completed = delta_commit(new.instant, layout.recorded_completion(completion_time))
     timeline.put(requested, None)
     timeline.put(inflight, None)
-    metadata = CommitMetadata(stats, {"schema": content.schema}, _OPERATION)
+    metadata = CommitMetadata(stats, {"schema": content.schema.text}, _OPERATION)
     timeline.put(completed, None, files.codec.encode_commit(metadata, new.version))
 
 
