@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 def register(spark: "SparkSession") -> None:
     """Registers `format("eventide")` with a session, for reads, writes and streams, and the table functions of SQL.
 
-    See `spark/datasource` and `spark/table_functions`.
+    See `datasource/source` and `datasource/table_functions`.
 
     Raises ConfigError before Spark 4.1, the first version whose Python data sources accept streams as Arrow.
     """

@@ -1,4 +1,4 @@
-"""Writes to a table: takes Arrow tables and Spark DataFrames, and returns a result. See `core/service/write/append`."""
+"""Writes to a table: takes Arrow tables and Spark DataFrames, and returns a result. See `service/write/append`."""
 
 import re
 from collections.abc import Mapping, Sequence

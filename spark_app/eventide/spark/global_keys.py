@@ -1,10 +1,10 @@
-"""Looks up keys that are unique in the whole table, with joins on Spark (`adapters/format/write/global_keys`).
+"""Looks up keys that are unique in the whole table, with joins on Spark (`format/write/global_keys`).
 
 1. A shuffle by key groups the records, and one version of each key is kept.
 2. One task per slice returns the live keys of the slice, with their ordering values.
 3. Each record is joined with the locations of its key, and its place is chosen batch by batch.
 
-By the record index of the metadata table (`adapters/format/write/indexed_keys`), 2 and 3 become:
+By the record index of the metadata table (`format/write/indexed_keys`), 2 and 3 become:
 
 2. A shuffle by the file group of the index that has the key. A task asks each file group for its own keys, sorted, some
    hundred thousand at a time.

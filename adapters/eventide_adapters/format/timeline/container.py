@@ -48,8 +48,8 @@ def check_size(size: int, path: str) -> None:
 class Record:
     """The one record of a container, not decoded yet.
 
-    `content` is its bytes in Avro's binary encoding, inflated. `schema_text` is the schema that they were written with, as
-    the container's header has it, and `schema` is that schema as fastavro parsed it.
+    `content` is its bytes in Avro's binary encoding, inflated. `schema` is the schema in the container's header, with which
+    they were written.
     """
 
     content: bytes

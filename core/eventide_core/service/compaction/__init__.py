@@ -1,1 +1,1 @@
-"""Plans a compaction and runs it. Imports `rollback`, `facts` and `state`."""
+"""Plans a compaction and runs it. Imports `rollback` and below."""

@@ -1,1 +1,1 @@
-"""Table services other than compaction: clean, archive, catalog sync. Imports the rooms from `rollback` down."""
+"""Table services other than compaction: clean, archive, catalog sync. Imports `rollback` and below."""

@@ -1,1 +1,1 @@
-"""Repairs of what a verification finds."""
+"""Repairs of what a verification finds. Imports `verification`, `compaction` and below."""

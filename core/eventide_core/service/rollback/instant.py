@@ -1,7 +1,7 @@
 """Undoes an action: a pending compaction, a failed write, or a completed write if nothing else is lost with it.
 
-    pending compaction of eventide    `rollback_compaction`: leaves nothing on the timeline
-    anything else                     `run_rollback`: a rollback on the timeline, as in Hudi
+    pending compaction of eventide    `CompactionRollback`: leaves nothing on the timeline
+    anything else                     `RollbackRunner`: a rollback on the timeline, as in Hudi
 
 A write that is alive (`Liveness`) is never undone. One of which nothing shows whether it is alive is undone only where
 the user names it (`undo`), and never by `undo_failed_writes`.

@@ -1,1 +1,1 @@
-"""Delivers closed windows of event time to consumers; each file states its order of writes."""
+"""Delivers closed windows of event time to consumers. Imports `facts` and `state`."""

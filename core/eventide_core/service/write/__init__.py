@@ -1,1 +1,1 @@
-"""Writes records: upsert, insert, bulk insert, delete; batches of a stream. Imports `rollback`, `facts` and `state`."""
+"""Writes records: upsert, insert, bulk insert, delete; batches of a stream. Imports `rollback` and below."""

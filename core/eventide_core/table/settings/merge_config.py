@@ -5,7 +5,7 @@
 2. Of Hudi 1's properties for a merge the delete marker is followed, and on version 9 the partial update modes that Hudi
    1.1 and 1.2 know (table/records/partial_update.py). A payload, a strategy or a mode beyond that is refused.
 3. Merge mode CUSTOM of version 8 is followed for payloads that are an order of versions, with or without the columns that a
-   version leaves out (`_CUSTOM_PAYLOADS`). For EventTimeAvroPayload, as Flink and the Java client of Hudi 1.0 declare it,
+   version leaves out (`_is_custom_payload`). For EventTimeAvroPayload, as Flink and the Java client of Hudi 1.0 declare it,
    engines and versions differ where deletes are among the versions, so they count as readers with rules of their own
    (record_order).
 4. Merge mode CUSTOM with a strategy that isn't Hudi's names a user-defined Java merger. It is followed if the user
