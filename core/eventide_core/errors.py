@@ -41,9 +41,9 @@ def format_timestamp(epoch_ms: int | None, absent: str = "none") -> str:
     return time.isoformat(timespec="milliseconds" if epoch_ms % 1000 else "seconds").replace("+00:00", "Z")
 
 
-def format_moment(epoch_ms: int | None, absent: str = "none") -> str:
+def format_moment(epoch_ms: int | None) -> str:
     """A time in UTC with its epoch milliseconds beside it, as the messages show T, the cut and the watermark."""
-    return absent if epoch_ms is None else f"{format_timestamp(epoch_ms)} ({epoch_ms})"
+    return "none" if epoch_ms is None else f"{format_timestamp(epoch_ms)} ({epoch_ms})"
 
 
 class EventideError(Exception):

@@ -123,7 +123,7 @@ def _two_plans(patch: pytest.MonkeyPatch) -> None:
 def _pending_writes_ignored(patch: pytest.MonkeyPatch) -> None:
     """Neither planning and execution nor the completion of the write consider pending writes."""
     for name in ("quiet_moment", "gap_now"):
-        patch.setattr(draft, name, lambda facts: QuietMoment(facts.now, is_now=True))
+        patch.setattr(draft, name, lambda facts: QuietMoment(facts.now))
     _late_writes_ignored(patch)
     patch.setattr(CompactionRunner, "_wait_for_unaware_writes", lambda *_: None)
 

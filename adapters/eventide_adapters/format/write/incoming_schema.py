@@ -82,7 +82,7 @@ def evolved_schema(schema: AvroSchema | None, incoming: pa.Schema, table_name: s
     return AvroSchema.of_json({**parsed, "fields": fields}) if changed else schema
 
 
-def conform(records: pa.Table, schema: pa.Schema, *, first_row: int = 0) -> pa.Table:
+def conform(records: pa.Table, schema: pa.Schema) -> pa.Table:
     """The records with the columns and types of `schema`. Missing columns are null.
 
     Raises InvalidRecordError for a value that does not fit, with its column, and for a null that is not allowed, with its
@@ -102,7 +102,7 @@ def conform(records: pa.Table, schema: pa.Schema, *, first_row: int = 0) -> pa.T
             column = cast_whole(column, field.type, f"column {field.name!r}")
         if column.null_count and not field.nullable:
             row = column.is_null().index(True).as_py()
-            raise InvalidRecordError(f"row {first_row + row}: column {field.name!r} is null, but never in the table")
+            raise InvalidRecordError(f"row {row}: column {field.name!r} is null, but never in the table")
         columns.append(column)
     return pa.table(columns, schema=schema)
 

@@ -43,7 +43,7 @@ def key_parts(shape: WriteShape) -> tuple[str, ...]:
     return tuple(f"{_KEY_PART}{number}" for number in range(len(shape.keys.key_fields)))
 
 
-def keyed_upserts(records: pa.Table, shape: WriteShape, *, first_row: int = 0) -> pa.Table:
+def keyed_upserts(records: pa.Table, shape: WriteShape) -> pa.Table:
     """Records to write. Records marked by `_hoodie_is_deleted`, or by the table's delete marker, are deletes.
 
     Raises InvalidRecordError for a missing column of key or partition, for a null that is not allowed: in a key, in an
@@ -51,21 +51,21 @@ def keyed_upserts(records: pa.Table, shape: WriteShape, *, first_row: int = 0) -
     """
     _check_placed(records, shape, "records")
     schema = arrow_schema(shape.records.schema)
-    rows = conform(records, schema, first_row=first_row)
+    rows = conform(records, schema)
     is_by_commit = shape.records.merge_rule is MergeRule.COMMIT_TIME_ORDERING
     for ordering in () if is_by_commit else shape.records.ordering_fields:
         row = column_at(rows, ordering).is_null().index(True).as_py()
         if row >= 0:
             raise InvalidRecordError(
-                f"row {first_row + row}: ordering field {ordering!r} is null, and no reader could order such a record: give "
+                f"row {row}: ordering field {ordering!r} is null, and no reader could order such a record: give "
                 "it a value, or leave the record out"
             )
     if shape.refuses_unreadable_times:
-        _refuse_unreadable(rows, shape, first_row)
-    return _keyed(rows, _is_delete(rows, shape), shape, first_row)
+        _refuse_unreadable(rows, shape)
+    return _keyed(rows, _is_delete(rows, shape), shape)
 
 
-def _refuse_unreadable(rows: pa.Table, shape: WriteShape, first_row: int) -> None:
+def _refuse_unreadable(rows: pa.Table, shape: WriteShape) -> None:
     """Such a record could be before any T: in a log file, it would leave the table without a watermark."""
     name = shape.records.event_time_field
     if name is None:
@@ -77,7 +77,7 @@ def _refuse_unreadable(rows: pa.Table, shape: WriteShape, first_row: int) -> Non
         if len(bad):
             row = int(bad[0])
             raise InvalidRecordError(
-                f"row {first_row + row}: the event time {column[row].as_py()!r} in column {name!r} cannot be read: give "
+                f"row {row}: the event time {column[row].as_py()!r} in column {name!r} cannot be read: give "
                 f"{_readable(column.type, texts)}; null for a record without one"
             )
 
@@ -92,14 +92,14 @@ def _readable(kind: pa.DataType, texts: EventTimeTexts) -> str:
     return f"a text by {texts}, or {iso}"
 
 
-def keyed_deletes(keys: pa.Table, shape: WriteShape, *, first_row: int = 0) -> pa.Table:
+def keyed_deletes(keys: pa.Table, shape: WriteShape) -> pa.Table:
     """Keys to delete: the columns of key and partition, and optionally the ordering columns."""
     schema = arrow_schema(shape.records.schema)
     _check_placed(keys, shape, "deletes")
     names = {*top_level((*shape.keys.fields, *shape.records.ordering_fields))}
     given = keys.select([name for name in keys.column_names if name in names])
-    rows = conform(given, pa.schema([field.with_nullable(True) for field in schema]), first_row=first_row)
-    return _keyed(rows, pa.repeat(True, len(rows)), shape, first_row)
+    rows = conform(given, pa.schema([field.with_nullable(True) for field in schema]))
+    return _keyed(rows, pa.repeat(True, len(rows)), shape)
 
 
 def _check_placed(rows: pa.Table, shape: WriteShape, what: str) -> None:
@@ -159,11 +159,8 @@ def _known_true(column: Any) -> Any:
     return pc.fill_null(column, False)
 
 
-def _keyed(rows: pa.Table, is_delete: Any, shape: WriteShape, first_row: int) -> pa.Table:
-    try:
-        key, parts = record_keys(rows, shape.keys)
-    except InvalidRecordError as error:
-        raise InvalidRecordError(f"{error} (rows are counted from {first_row})" if first_row else str(error)) from None
+def _keyed(rows: pa.Table, is_delete: Any, shape: WriteShape) -> pa.Table:
+    key, parts = record_keys(rows, shape.keys)
     named = parts if key_parts(shape) else ()
     columns = [key, partition_paths(rows, shape.keys), *named, is_delete, *rows.columns]
     return pa.table(columns, schema=keyed_schema(shape))

@@ -77,12 +77,11 @@ class BackdatingFacts:
 class QuietMoment:
     """The instant that a compaction may have, or None and the reason.
 
-    `is_now`: nothing is pending, so nothing is above it. `why_not` is a clause that completes an error's sentence, empty if
-    there is an instant. `beside` are the writes whose spans fill the time since.
+    `why_not` is a clause that completes an error's sentence, empty if there is an instant. `beside` are the writes whose
+    spans fill the time since.
     """
 
     instant: str | None
-    is_now: bool = False
     why_not: str = ""
     beside: tuple[Instant, ...] = ()
 
@@ -96,7 +95,7 @@ def quiet_moment(facts: BackdatingFacts) -> QuietMoment:
     """The latest quiet moment for a compaction."""
     timeline = facts.timeline
     if not timeline.pending_writes:
-        return QuietMoment(_away_from_writers(facts), is_now=True)
+        return QuietMoment(_away_from_writers(facts))
     bound = min(write.requested_time for write in timeline.pending_writes)
     while True:
         across = [w.requested_time for w in open_at(timeline, bound) if w.requested_time < bound]
@@ -156,7 +155,7 @@ def gap_now(facts: BackdatingFacts) -> QuietMoment:
     """Version 6, where a log file's name states its slice: only the present moment, and only if no write is pending."""
     pending = facts.timeline.pending_writes
     if not pending:
-        return QuietMoment(_away_from_writers(facts), is_now=True)
+        return QuietMoment(_away_from_writers(facts))
     return QuietMoment(None, why_not=_NO_GAP, beside=pending)
 
 

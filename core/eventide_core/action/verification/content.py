@@ -9,6 +9,7 @@ from eventide_core.action.verification.lost_completions import lost_completions
 from eventide_core.action.verification.result import Check, Finding, Observation, Remark, Unchecked
 from eventide_core.cure import Cure
 from eventide_core.table.files.file_slice import LogFile
+from eventide_core.table.files.table_path import METADATA_DIRECTORY
 from eventide_core.table.settings.metadata_table import REBUILD_CURE
 from eventide_core.table.timeline.instant import is_instant_time
 
@@ -112,7 +113,7 @@ def check_metadata_table(facts: TableFacts) -> Iterator[Observation]:
         yield Unchecked("the table has no metadata table")
         return
     if facts.index.problem is not None:
-        yield Finding(".hoodie/metadata", facts.index.problem, REBUILD_CURE)
+        yield Finding(METADATA_DIRECTORY, facts.index.problem, REBUILD_CURE)
         return
     if facts.index.late_compaction is not None:
         yield Remark(facts.index.late_compaction)

@@ -25,7 +25,7 @@ from eventide_core.service.repair.backup import RepairBackup, backups_of
 from eventide_core.service.state.outcome import instants_with_outcome
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.files.file_name import LogFileName
-from eventide_core.table.files.table_path import PARTITION_MARK
+from eventide_core.table.files.table_path import METADATA_DIRECTORY, PARTITION_MARK
 from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.settings.properties import (
     PROPERTIES_PATH,
@@ -51,8 +51,7 @@ _MODE, _STRATEGY = "hoodie.record.merge.mode", "hoodie.record.merge.strategy.id"
 _PAYLOAD, _PARTIAL_UPDATE = "hoodie.compaction.payload.class", "hoodie.table.partial.update.mode"
 _DELETE_FIELD = "hoodie.record.merge.property.hoodie.payload.delete.field"
 _DELETE_MARKER = "hoodie.record.merge.property.hoodie.payload.delete.marker"
-_METADATA_TABLE: Final = ".hoodie/metadata"
-_OWN_PATH: Final = f"{_METADATA_TABLE}/{PROPERTIES_PATH}"
+_OWN_PATH: Final = f"{METADATA_DIRECTORY}/{PROPERTIES_PATH}"
 _FIRST_INDEX_DEFINITIONS: Final = ".hoodie/.index_defs/index.json"
 _PARQUET_TAIL: Final = 8  # the length of the footer, and a magic word
 
@@ -303,10 +302,13 @@ class _Evidence:
             yield _VERSION, KnownSetting(own[_VERSION], path)
         if own.get(_NAME, "").endswith("_metadata"):
             yield _NAME, KnownSetting(own[_NAME].removesuffix("_metadata"), path)
-        directories = [e.path for e in storage.list(_METADATA_TABLE) if e.is_directory]
+        directories = [e.path for e in storage.list(METADATA_DIRECTORY) if e.is_directory]
         used = [d.rpartition("/")[2] for d in directories if storage.stat(f"{d}/{PARTITION_MARK}") is not None]
         if used:
-            yield METADATA_PARTITIONS_KEY, KnownSetting(",".join(sorted(used)), f"the directories of {_METADATA_TABLE}")
+            yield (
+                METADATA_PARTITIONS_KEY,
+                KnownSetting(",".join(sorted(used)), f"the directories of {METADATA_DIRECTORY}"),
+            )
         if storage.stat(_FIRST_INDEX_DEFINITIONS) is not None:
             yield "hoodie.table.index.defs.path", KnownSetting(_FIRST_INDEX_DEFINITIONS, _FIRST_INDEX_DEFINITIONS)
 

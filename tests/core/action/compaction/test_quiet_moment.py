@@ -63,10 +63,10 @@ def test_where_nothing_is_pending_it_is_no_time_that_a_writer_chooses_now(
     moment: Callable[[BackdatingFacts], QuietMoment],
 ) -> None:
     written = facts([write(10, 20)])
-    assert moment(written) == QuietMoment(at(21), is_now=True)
+    assert moment(written) == QuietMoment(at(21))
     at_rest = replace(written, now="20260101000100000")
-    assert moment(at_rest) == QuietMoment("20260101000050000", is_now=True)
-    assert moment(replace(written, now=at(21))) == QuietMoment(at(21), is_now=True)
+    assert moment(at_rest) == QuietMoment("20260101000050000")
+    assert moment(replace(written, now=at(21))) == QuietMoment(at(21))
 
 
 def test_beside_one_writer_it_follows_the_last_completion() -> None:
