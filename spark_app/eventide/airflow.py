@@ -125,7 +125,7 @@ class EventideWindowsOperator(BaseOperator):
                 self.log.info("%s", window)
                 self.process(window)
                 window.done()
-                done.append(_told(window))
+                done.append(_window_facts(window))
             if not done:
                 raise AirflowSkipException(f"no window of the consumer {self.consumer} is due")
             extra = {"windows": done, "done_until_ms": windows.progress().next_ms}
@@ -235,7 +235,7 @@ def _has_reached(table: str, require: Moment, options: Mapping[str, Any], no_nul
     return Table.open(table, options).freshness().has_reached(require, nulls_count=no_nulls)
 
 
-def _told(window: Window) -> dict[str, Any]:
+def _window_facts(window: Window) -> dict[str, Any]:
     return {
         "begin": window.begin.isoformat(),
         "end": window.end.isoformat(),

@@ -37,11 +37,11 @@ class GroupWithExitCodes(click.Group):
     """A group whose `main` ends the process by the contract's exit codes."""
 
     def make_context(self, *words: Any, **extra: Any) -> click.Context:
-        with _told_broken_pipe():  # --help writes here
+        with _broken_pipe_by_cause():  # --help writes here
             return super().make_context(*words, **extra)
 
     def invoke(self, ctx: click.Context) -> Any:
-        with _told_broken_pipe():
+        with _broken_pipe_by_cause():
             value = super().invoke(ctx)
             sys.stdout.flush()
         return value
@@ -89,8 +89,8 @@ def _report(kind: str, message: str, exit_code: int, words: Sequence[str], redac
 
 
 @contextmanager
-def _told_broken_pipe() -> Iterator[None]:
-    """Click ends every broken pipe with exit code 1, which says that a check failed, and says nothing else."""
+def _broken_pipe_by_cause() -> Iterator[None]:
+    """Raises another error for a broken pipe: Click would exit with code 1, as for a failed check, and print nothing."""
     try:
         yield
     except BrokenPipeError as broken:

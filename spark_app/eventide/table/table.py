@@ -192,7 +192,9 @@ class Table(TableWrites, TableSchema, TableTags, TableWindows, TableMaintenance)
         else:
             raise NothingToDoError(f"{self.uri}: {scheduled.idle}; nothing was written")
         if request.cut is CutMode.EXACT:
-            result = replace(result, freshness=self._application.exact_views.told(self.state(), result.freshness))
+            result = replace(
+                result, freshness=self._application.exact_views.with_exactness(self.state(), result.freshness)
+            )
         return replace(result, ended=ended)
 
     def resume(self, *, engine: "SparkSession | Engine | None" = None, progress: Progress | None = None) -> "Ended":
@@ -247,7 +249,7 @@ class Table(TableWrites, TableSchema, TableTags, TableWindows, TableMaintenance)
         """
         state = self.state()
         fresh = self._application.freshness.now(state)
-        own = self._application.exact_views.told(state, fresh) if is_exact else fresh
+        own = self._application.exact_views.with_exactness(state, fresh) if is_exact else fresh
         return self._application.with_sources(state, own)
 
     def freshness_by_partition(self) -> "Mapping[str, Freshness]":

@@ -18,6 +18,7 @@ from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteSt
 from eventide_core.table.timeline.compaction_extra_metadata import (
     CompactionExtraMetadata,
     ends_of_logs,
+    publications_of,
     writers_of_logs,
 )
 from eventide_core.table.timeline.file_system_view import DataFile, FileGroup, FileSystemView
@@ -274,8 +275,7 @@ class TableFacts:
     @cached_property
     def publications(self) -> Mapping[str, CompactionExtraMetadata]:
         """What compactions of eventide published, by requested time."""
-        published = ((time, CompactionExtraMetadata.of(time, commit)) for time, commit in self.commits.items())
-        return {time: publication for time, publication in published if publication is not None}
+        return publications_of(self.commits)
 
     def is_named_by_its_slice(self, log: DataFile) -> bool:
         """Whether the instant in the log file's name is that of its slice: so version 6 has it, and an upgrade leaves it.

@@ -13,7 +13,7 @@ Order of writes, and what a crash after each leaves:
    files: at its own commit, or after Hudi's, which leaves them (`pending`).
 3. Under the lock: check that nothing has completed, that nobody has begun the plan, and that all files exist. Their
    markers are removed. Then the inflight file is put if absent: the process that creates it runs the plan. If the plan
-   is gone by then, its engine took it back, and everything is removed. The outcome is claimed, which fixes the
+   is gone by then, its engine has rolled it back, and everything is removed. The outcome is claimed, which fixes the
    completion time. Entries of an earlier attempt in the metadata table are removed, and its base files. The metadata
    table gets its commit, and the completed file is put. After a crash in between, eventide continues with the same
    names. Hudi begins again, and leaves these files beside its own: they contain the same rows, and readers use those
@@ -158,7 +158,7 @@ class ForeignCompactionRunner:
             if remove_orphaned_inflight(self.files, plan.instant):  # this process was paused since the last check
                 self._remove(made_files(executed), executed, lease)
                 raise InstantNotFoundError(
-                    f"another engine took back its compaction plan at {plan.instant} while eventide ran it, and nothing "
+                    f"another engine rolled back its compaction plan at {plan.instant} while eventide ran it, and nothing "
                     "of eventide's is left"
                 )
             self._check_made(plan, results)

@@ -46,7 +46,8 @@ class Exactness:
             case False:
                 return f"the view is not exact at {asked}: {self.latest_path} holds {format_timestamp(self.latest_ms)}"
             case None:
-                return f"whether the view is exact at {asked} is unknown: the footer of {self.silent_path} doesn't tell"
+                footer = f"the footer of {self.silent_path} doesn't state its event times"
+                return f"whether the view is exact at {asked} is unknown: {footer}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +61,8 @@ class ExactViews:
         """Whether the read-optimized view, as it is now, is exact at T. Reads one footer for each file group."""
         return self.of(state.view.latest_base_files(), field, threshold_ms)
 
-    def told(self, state: TableState, fresh: Freshness) -> Freshness:
-        """The freshness of that state, which states whether the view is exact at the cut if that was an exact one."""
+    def with_exactness(self, state: TableState, fresh: Freshness) -> Freshness:
+        """The freshness of that state. After an exact cut, `is_exact` states whether the view is exact there."""
         is_asked = state.cut_mode is CutMode.EXACT and state.cut_ms == fresh.cut_ms
         if state.cut_ms is None or state.cut_field is None or not is_asked:
             return fresh

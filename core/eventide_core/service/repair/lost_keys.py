@@ -22,8 +22,7 @@ from eventide_core.service.verification.verify import Verifier
 from eventide_core.table.files.file_name import BaseFileName
 from eventide_core.table.files.file_slice import FileSlice
 from eventide_core.table.files.slice_read import SliceRead
-
-FileGroup = tuple[str, str]
+from eventide_core.table.timeline.file_system_view import FileGroup
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from eventide_core.table.timeline.commit_metadata import CommitMetadata
 from eventide_core.table.timeline.compaction_extra_metadata import (
     CompactionExtraMetadata,
     ends_of_logs,
+    publications_of,
     writers_of_logs,
 )
 from eventide_core.table.timeline.file_system_view import DataFile, FileGroup, FileSystemView
@@ -49,7 +50,7 @@ class TableState:
     time. `listing` are all base and log files, committed or not, `view` the slices that they make. `replaced_at` states when
     a replacecommit replaced a file group. `compactions` are the instants that an event-time compaction has ever used.
     `schema_versions` are set if the schema evolves on read. `delete_marker`: see TableFiles. `undone` are the instants that
-    rollbacks and restores took away: their blocks may still be in log files of version 6, also where no block rolls them
+    rollbacks and restores undid: their blocks may still be in log files of version 6, also where no block rolls them
     back.
     """
 
@@ -366,8 +367,7 @@ class TableState:
     @property
     def publications(self) -> dict[str, CompactionExtraMetadata]:
         """What the compactions of eventide on the active timeline published, by requested time."""
-        published = ((time, CompactionExtraMetadata.of(time, commit)) for time, commit in self.commits.items())
-        return {time: publication for time, publication in published if publication is not None}
+        return publications_of(self.commits)
 
     def _last_cut(self) -> CompactionExtraMetadata | None:
         active = self.publications

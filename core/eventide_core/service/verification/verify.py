@@ -2,9 +2,9 @@
 
 Damage is a result and no error. A table that cannot be opened at all raises one, and so does a storage or an engine that
 fails.
-A table that changed meanwhile is read again if something was found: files that were read at two times may fit
-neither state. A clean that is pending removes files while the timeline stands still, so files that disappeared are a change,
-too.
+
+A table that changed meanwhile is read again if something was found: files that were read at two times may fit neither
+state. A clean that is pending removes files while the timeline stands still, so files that disappeared are a change, too.
 """
 
 from dataclasses import dataclass

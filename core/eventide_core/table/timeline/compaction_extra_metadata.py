@@ -188,6 +188,12 @@ class CompactionExtraMetadata:
         )
 
 
+def publications_of(commits: Mapping[str, CommitMetadata]) -> dict[str, CompactionExtraMetadata]:
+    """What the compactions of eventide among these commits published, by requested time."""
+    published = ((time, CompactionExtraMetadata.of(time, commit)) for time, commit in commits.items())
+    return {time: publication for time, publication in published if publication is not None}
+
+
 def ends_of_logs(commits: Mapping[str, CommitMetadata]) -> dict[str, int]:
     """How many bytes each log file had after the last of these commits that wrote to it, by path."""
     ends: dict[str, int] = {}

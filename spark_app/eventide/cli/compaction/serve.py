@@ -72,9 +72,8 @@ def serve(
 
     Each round completes interrupted work on TABLE, runs what Hudi has planned but not started, compacts what is due, cleans,
     archives, and reports the freshness in one line. It reports a step that is busy or refused, and retries it in the next
-    round.
-    With --fleet or --catalog, one process serves many tables. The next table is the one that would miss its target lag
-    soonest, by what its compactions cost so far. A table that fails is retried later, and never stops the others.
+    round. With --fleet or --catalog, one process serves many tables. The next table is the one that would miss its target
+    lag soonest, by what its compactions cost so far. A table that fails is retried later, and never stops the others.
 
     SIGTERM ends the service after the current step. The next process completes whatever a killed one leaves.
     """
