@@ -74,15 +74,15 @@ class LogContent(Protocol):
         ...
 
     def check_blocks(self, logs: Sequence[LogFile], blocks: BlockFilter) -> frozenset[str]:
-        """Whether a merge could read all of a slice's log files, by their headers alone. Raises what a merge would.
+        """Checks that a merge can read all of a slice's log files, by their headers alone.
 
-        The paths of those that hold partial updates. UnsupportedTableError: change data, and what else eventide doesn't
-        know. CorruptLogBlockError: a torn block that would count.
+        Returns the paths of those that hold partial updates. Raises what a merge would: UnsupportedTableError for change
+        data, and for what else eventide doesn't know; CorruptLogBlockError for a torn block that would count.
         """
         ...
 
     def count_before(self, log: LogFile, shape: RecordShape, threshold_ms: int, blocks: BlockFilter) -> int:
-        """How many of its records have an event time before the threshold."""
+        """The number of its records and deletes with an event time before the threshold."""
         ...
 
     def latest_keys(

@@ -23,7 +23,7 @@ from eventide_adapters.format.columns.field_path import top_level
 from eventide_adapters.format.write.incoming_schema import cast_whole, evolved_schema, refuse_names_alike
 from eventide_adapters.format.write.record_keys import partition_paths, record_keys
 from eventide_core.errors import ConfigError, InvalidRecordError
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.records.schema import PARTITION_PATH, RECORD_KEY, AvroSchema
 from eventide_core.table.settings.write_shape import SchemaRules
 
 Clause: TypeAlias = bool | str | Mapping[str, Any] | tuple[str, Mapping[str, Any]] | None
@@ -31,8 +31,6 @@ Clause: TypeAlias = bool | str | Mapping[str, Any] | tuple[str, Mapping[str, Any
 Reader: TypeAlias = Callable[[Sequence[str] | None, pc.Expression | None], pa.Table]
 """Reads columns of the table's rows that a filter keeps."""
 
-RECORD_KEY: Final = "_hoodie_record_key"
-PARTITION_PATH: Final = "_hoodie_partition_path"
 _NO_DIRECTORY: Final = frozenset([None, "", "default", "__HIVE_DEFAULT_PARTITION__"])
 _ROW: Final = "_eventide_row"
 _OTHER_ROW: Final = "_eventide_other_row"

@@ -17,11 +17,11 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.avro.schema import RECORD_KEY
 from eventide_adapters.format.parquet.filter_proof import excluded, values_of
 from eventide_core.action.query.key_buckets import combinations, kept_groups
 from eventide_core.errors import EventideError, InvalidFilterError
 from eventide_core.table.files.slice_read import ChangeRead, KeyForms, QueryPlan, SliceRead
+from eventide_core.table.records.schema import RECORD_KEY
 from eventide_core.table.settings.key_format import KeyFormat
 from eventide_core.table.settings.table_config import TableConfig
 

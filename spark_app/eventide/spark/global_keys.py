@@ -23,7 +23,6 @@ import pyarrow.compute as pc
 
 from eventide.spark.engine import parallelism
 from eventide.spark.packed_rows import Batches, gathered
-from eventide_adapters.format.avro.schema import RECORD_KEY
 from eventide_adapters.format.log_file.ordering_values import orderings_of
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
 from eventide_adapters.format.write.global_keys import HomeLookup, Homes, place_records
@@ -39,6 +38,7 @@ from eventide_adapters.format.write.keyed_records import combined, keyed_schema
 from eventide_core.ports import KeyIndex, Storage
 from eventide_core.table.files.slice_read import SliceRead
 from eventide_core.table.records.record_order import MergeRule
+from eventide_core.table.records.schema import RECORD_KEY
 from eventide_core.table.settings.write_shape import WriteShape
 
 if TYPE_CHECKING:

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from eventide_adapters.format.write.keyed_records import IS_DELETE, PARTITION_PATH
+from eventide_adapters.format.write.keyed_records import IS_DELETE
+from eventide_core.table.records.schema import PARTITION_PATH
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -37,20 +37,12 @@ from eventide.spark.global_keys import (
 from eventide.spark.packed_rows import ORDER, PACKED, Batches, Message, Packer, chunk_bytes, gathered, messages
 from eventide.spark.types import arrow_schema_of
 from eventide.spark.workers import cause_of, failure_of, ship_packages
-from eventide_adapters.format.avro.schema import RECORD_KEY
 from eventide_adapters.format.write.arrow_records import assign_groups, hashed_texts
 from eventide_adapters.format.write.global_keys import PLACE
 from eventide_adapters.format.write.incoming_schema import evolved_schema
 from eventide_adapters.format.write.java_hash import buckets_of
 from eventide_adapters.format.write.key_lookup import KeyLookup
-from eventide_adapters.format.write.keyed_records import (
-    IS_DELETE,
-    PARTITION_PATH,
-    combined,
-    keyed_deletes,
-    keyed_schema,
-    keyed_upserts,
-)
+from eventide_adapters.format.write.keyed_records import IS_DELETE, combined, keyed_deletes, keyed_schema, keyed_upserts
 from eventide_adapters.format.write.record_writer import GroupRows, RowWriter
 from eventide_core import errors
 from eventide_core.errors import EngineError, EventideError
@@ -58,7 +50,7 @@ from eventide_core.ports import KeyIndex
 from eventide_core.table.files.bucket import bucket_name
 from eventide_core.table.files.file_group_write import FileGroupWrite, Placement
 from eventide_core.table.files.slice_read import SliceRead
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.records.schema import PARTITION_PATH, RECORD_KEY, AvroSchema
 from eventide_core.table.settings.write_shape import SchemaRules, WriteShape
 from eventide_core.table.timeline.commit_metadata import WriteStat
 

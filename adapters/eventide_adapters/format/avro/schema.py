@@ -28,8 +28,6 @@ from eventide_core.table.records.record_shape import RecordShape
 from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.records.variant import LOGICAL_TYPE as VARIANT
 
-RECORD_KEY: Final = "_hoodie_record_key"
-IS_DELETED: Final = "_hoodie_is_deleted"
 _VARIANT_METADATA: Final = {b"hudi_type": b"VARIANT"}
 _VARIANT_FIELDS: Final = [("metadata", "bytes"), ("value", "bytes")]
 

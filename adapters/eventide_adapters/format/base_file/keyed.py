@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 
 import pyarrow as pa
 
-from eventide_adapters.format.avro.schema import RECORD_KEY, AvroField, table_fields
+from eventide_adapters.format.avro.schema import AvroField, table_fields
 from eventide_adapters.format.base_file.parquet import BaseFooter, read_base, read_base_and_footer
 from eventide_adapters.format.base_file.virtual_key import with_record_keys
 from eventide_adapters.format.parquet.open_file import BaseFile
@@ -13,6 +13,7 @@ from eventide_core.errors import CorruptBaseFileError
 from eventide_core.ports import Storage
 from eventide_core.table.files.base_columns import columns_in_base
 from eventide_core.table.records.record_shape import RecordShape
+from eventide_core.table.records.schema import RECORD_KEY
 
 
 def read_keyed_base(

@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from eventide_adapters.format.avro.column_resolution import check_columns, resolve_columns
-from eventide_adapters.format.avro.schema import RECORD_KEY, AvroField
+from eventide_adapters.format.avro.schema import AvroField
 from eventide_adapters.format.base_file.key_range import (
     MAX_KEY_FOOTER,
     MIN_KEY_FOOTER,
@@ -54,7 +54,7 @@ from eventide_core.access.threads import Handed, Threads
 from eventide_core.errors import CorruptBaseFileError, RecordDecodeError
 from eventide_core.ports import OutputFile, Storage
 from eventide_core.table.records.column_names import FileColumns
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.records.schema import RECORD_KEY, AvroSchema
 
 _BATCH_ROWS: Final = 1 << 17
 _BATCH_BYTES: Final = 16 * 1024 * 1024  # of a merge that writes: two of them are a row group

@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from eventide_adapters.format.avro.schema import RECORD_KEY
 from eventide_adapters.format.base_file.key_range import MAX_KEY_FOOTER, MIN_KEY_FOOTER, java_order
 from eventide_adapters.format.parquet.bloom_filter import FOOTER_KEY, SIMPLE, TYPE_FOOTER_KEY, BloomFilter
 from eventide_adapters.format.parquet.filter_proof import excluded
@@ -24,6 +23,7 @@ from eventide_adapters.format.parquet.footer_columns import require_sound_column
 from eventide_adapters.format.parquet.legacy_calendar import LegacyCalendar
 from eventide_adapters.format.parquet.open_file import BaseFile
 from eventide_adapters.format.parquet.row_pages import Rows, RowsOfGroups, rows_with
+from eventide_core.table.records.schema import RECORD_KEY
 
 _Ends: TypeAlias = tuple[Any, Any]
 _KEY_BATCH_ROWS: Final = 1 << 17

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.avro.schema import RECORD_KEY, AvroField, table_fields
+from eventide_adapters.format.avro.schema import AvroField, table_fields
 from eventide_adapters.format.base_file.event_times import ParquetBaseContent
 from eventide_adapters.format.base_file.key_range import (
     MAX_KEY_FOOTER,
@@ -42,14 +42,12 @@ from eventide_core.table.files.log_block import BlockType
 from eventide_core.table.files.slice_read import SliceRead
 from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.records.record_shape import RecordShape
-from eventide_core.table.records.schema import FILE_NAME
+from eventide_core.table.records.schema import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, RECORD_KEY
 from eventide_core.table.settings.key_format import KeyFormat
 
-_COMMIT_TIME: Final = "_hoodie_commit_time"
-_COMMIT_SEQNO: Final = "_hoodie_commit_seqno"
 _EVENT_TIME: Final = "event time"
 _PLACE: Final = "place"
-_VERSION: Final = (RECORD_KEY, _COMMIT_TIME, _COMMIT_SEQNO)
+_VERSION: Final = (RECORD_KEY, COMMIT_TIME, COMMIT_SEQNO)
 _NO_VERSIONS: Final = pa.schema(
     [(name, pa.int64() if name == _EVENT_TIME else pa.string()) for name in (*_VERSION, _EVENT_TIME)]
 )
@@ -98,7 +96,7 @@ class ArrowContentAudit:
             partition=slice_read.partition,
             file_id=slice_read.file_id,
             unreadable=unreadable,
-            commit_times=_counts(base.column(_COMMIT_TIME)),
+            commit_times=_counts(base.column(COMMIT_TIME)),
             hidden_keys=hidden,
             unstated_times=unstated,
             wrong_keys=wrong,
@@ -295,9 +293,9 @@ def _repeated(versions: pa.Table) -> tuple[RepeatedKey, ...]:
         by_key.setdefault(row[RECORD_KEY], []).append(row)
     by_kind: dict[tuple[tuple[str, ...], tuple[str, ...], bool], list[str]] = {}
     for key, rows in by_key.items():
-        stamps = [(row[_COMMIT_TIME], row[_COMMIT_SEQNO]) for row in rows if row[_COMMIT_SEQNO]]
+        stamps = [(row[COMMIT_TIME], row[COMMIT_SEQNO]) for row in rows if row[COMMIT_SEQNO]]
         places = tuple(sorted({row[_PLACE] for row in rows}))
-        times = tuple(sorted({row[_COMMIT_TIME] for row in rows if row[_COMMIT_TIME]}))
+        times = tuple(sorted({row[COMMIT_TIME] for row in rows if row[COMMIT_TIME]}))
         by_kind.setdefault((places, times, len(set(stamps)) < len(stamps)), []).append(key)
     return tuple(RepeatedKey(len(keys), min(keys), *kind) for kind, keys in by_kind.items())
 
@@ -321,7 +319,7 @@ def _absent(keys: "pa.Array[Any]", others: "pa.Array[Any]") -> StrayKeys | None:
 def _shared(table: pa.Table, keys: "pa.Array[Any]") -> pa.Table:
     """The rows whose keys are among these, by key and version."""
     rows = table.filter(pc.is_in(table.column(RECORD_KEY), value_set=keys))
-    return rows.sort_by([(RECORD_KEY, "ascending"), (_COMMIT_SEQNO, "ascending")]).combine_chunks()
+    return rows.sort_by([(RECORD_KEY, "ascending"), (COMMIT_SEQNO, "ascending")]).combine_chunks()
 
 
 def _changed(old: pa.Table, new: pa.Table) -> StrayKeys | None:

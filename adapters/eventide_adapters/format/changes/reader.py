@@ -19,12 +19,12 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.avro.schema import RECORD_KEY, ArrowType, query_schema
+from eventide_adapters.format.avro.schema import ArrowType, query_schema
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
 from eventide_core.table.files.slice_read import ChangeRead, SliceRead
 from eventide_core.table.records.record_shape import RecordShape
+from eventide_core.table.records.schema import COMMIT_TIME, RECORD_KEY
 
-_COMMIT_TIME: Final = "_hoodie_commit_time"
 _COLUMNS: Final = ("op", "ts_ms", "before", "after")
 CHANGES: Final = pa.schema({name: pa.string() for name in _COLUMNS})
 
@@ -43,7 +43,7 @@ class ArrowChangeReader(ArrowSliceReader):
         assert isinstance(slice_read, ChangeRead)
         before = self._rows(slice_read.before, shape)
         after = self._rows(slice_read, shape)
-        written = after.filter(pc.equal(after.column(_COMMIT_TIME), pa.scalar(slice_read.instant)))
+        written = after.filter(pc.equal(after.column(COMMIT_TIME), pa.scalar(slice_read.instant)))
         old_keys, new_keys = (table.column(RECORD_KEY) for table in (before, after))
         old_of_written = before.filter(pc.is_in(old_keys, value_set=written.column(RECORD_KEY).combine_chunks()))
         old = {row[RECORD_KEY]: row for row in _plain(old_of_written)}

@@ -5,7 +5,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.avro.schema import RECORD_KEY
+from eventide_core.table.records.schema import RECORD_KEY
 from eventide_core.table.settings.key_format import KeyFormat
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide_adapters.format.avro.event_time_properties import event_times_in_header
-from eventide_adapters.format.avro.schema import RECORD_KEY, table_fields
+from eventide_adapters.format.avro.schema import table_fields
 from eventide_adapters.format.base_file.keyed import read_keyed_base
 from eventide_adapters.format.columns.event_times import event_times_ms, unreadable_rows
 from eventide_adapters.format.columns.field_path import top_level
@@ -24,6 +24,7 @@ from eventide_core.table.files.file_slice import LogFile
 from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.records.key_history import KeyHistory
 from eventide_core.table.records.record_shape import RecordShape
+from eventide_core.table.records.schema import RECORD_KEY
 
 
 def latest_keys(

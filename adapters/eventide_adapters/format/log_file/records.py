@@ -25,7 +25,7 @@ from eventide_adapters.format.avro.column_resolution import check_columns, resol
 from eventide_adapters.format.avro.decode import DECODED_BYTES, count_of_whole, iter_avro_block, join_contents
 from eventide_adapters.format.avro.event_time_properties import without_event_times
 from eventide_adapters.format.avro.reading_limits import check_parquet, is_lack_of_resources, within_memory
-from eventide_adapters.format.avro.schema import IS_DELETED, RECORD_KEY, AvroField, record_fields, table_fields
+from eventide_adapters.format.avro.schema import AvroField, record_fields, table_fields
 from eventide_adapters.format.base_file.virtual_key import with_record_keys
 from eventide_adapters.format.columns.arrow_numpy import to_arrow, to_flags, to_texts
 from eventide_adapters.format.log_file.blocks import PlacedBlock, counting_blocks
@@ -44,7 +44,7 @@ from eventide_core.table.files.log_block import BlockType, HeaderKey
 from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.records.column_names import FileColumns
 from eventide_core.table.records.record_shape import RecordShape, refusal_of_partial_updates
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.records.schema import IS_DELETED, RECORD_KEY, AvroSchema
 
 _BATCH_ROWS: Final = 1 << 17
 _TOGETHER_BYTES_MAX: Final = 1 << 20  # of the blocks that are decoded together

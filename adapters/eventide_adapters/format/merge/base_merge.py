@@ -22,7 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.avro.schema import RECORD_KEY, table_fields
+from eventide_adapters.format.avro.schema import table_fields
 from eventide_adapters.format.columns.arrow_numpy import to_arrow
 from eventide_adapters.format.columns.field_path import top_level
 from eventide_adapters.format.log_file.ordering_values import Numbers, common_ranks, orderings_of
@@ -35,6 +35,7 @@ from eventide_adapters.format.parquet.dictionary_columns import in_columns, with
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import RecordShape
+from eventide_core.table.records.schema import RECORD_KEY
 
 Fillers: TypeAlias = Mapping[str, tuple[Numbers, Numbers]]
 

@@ -8,7 +8,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide_adapters.format.avro.event_time_properties import event_times_in_header
-from eventide_adapters.format.avro.schema import RECORD_KEY
 from eventide_adapters.format.columns.arrow_numpy import to_arrow
 from eventide_adapters.format.columns.event_times import event_times_ms
 from eventide_adapters.format.log_file.blocks import counting_blocks
@@ -19,6 +18,7 @@ from eventide_adapters.format.merge.base_merge import Tombstones, merge_columns
 from eventide_adapters.format.merge.early_records import EarlyRecords
 from eventide_core.ports import MergeTask, Storage
 from eventide_core.table.records.record_shape import RecordShape
+from eventide_core.table.records.schema import RECORD_KEY
 
 
 def contradicted(storage: Storage, task: MergeTask, tombstones: Tombstones, early: EarlyRecords) -> Tombstones:

@@ -7,12 +7,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide_adapters.format.avro.event_time_properties import event_times_in_header
-from eventide_adapters.format.avro.schema import RECORD_KEY
 from eventide_adapters.format.log_file.blocks import counting_blocks
 from eventide_adapters.format.log_file.event_times import event_times_of, is_before, only
 from eventide_adapters.format.log_file.ordering_values import orderings_of
 from eventide_adapters.format.log_file.records import BlockReader, DataBlock, DeleteBlock
 from eventide_core.ports import MergeTask, Storage
+from eventide_core.table.records.schema import RECORD_KEY
 
 
 class EarlyRecords:

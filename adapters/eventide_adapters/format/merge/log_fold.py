@@ -24,7 +24,6 @@ from typing import Any, Final, assert_never
 import numpy as np
 import pyarrow as pa
 
-from eventide_adapters.format.avro.schema import RECORD_KEY
 from eventide_adapters.format.columns.arrow_numpy import empty_array, null_flags, to_arrow
 from eventide_adapters.format.log_file.ordering_values import LEAST, Numbers, ordering_type, orderings_of, ranks
 from eventide_adapters.format.log_file.records import DataBlock, DeleteBlock
@@ -35,6 +34,7 @@ from eventide_core.errors import RecordDecodeError
 from eventide_core.table.records.custom_merger import CustomMerger
 from eventide_core.table.records.record_order import MergeRule, Version, fold
 from eventide_core.table.records.record_shape import RecordShape
+from eventide_core.table.records.schema import RECORD_KEY
 
 HELD_BYTES: Final = 256 * 1024 * 1024
 _WINNERS_SHARE_MIN: Final = 0.5  # if a smaller share of the records has won, the others are removed from memory

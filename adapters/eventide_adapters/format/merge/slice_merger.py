@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from eventide_adapters.format.avro.schema import RECORD_KEY, AvroField, table_fields
+from eventide_adapters.format.avro.schema import AvroField, table_fields
 from eventide_adapters.format.base_file.keyed import read_keyed_base_and_footer
 from eventide_adapters.format.base_file.parquet import (
     BaseFileWriter,
@@ -40,7 +40,7 @@ from eventide_core.config import ParquetCodec
 from eventide_core.errors import PlanMismatchError
 from eventide_core.ports import MergedSlice, MergeResult, MergeTask, OutputFile, Storage
 from eventide_core.table.records.record_shape import RecordShape
-from eventide_core.table.records.schema import FILE_NAME, META_FIELDS
+from eventide_core.table.records.schema import FILE_NAME, META_FIELDS, RECORD_KEY
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,12 @@ is streamed and merged with them. Torn log blocks are skipped, as in Hudi's read
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Final
+from typing import ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.avro.schema import RECORD_KEY, AvroField, query_schema, table_fields
+from eventide_adapters.format.avro.schema import AvroField, query_schema, table_fields
 from eventide_adapters.format.avro.vector_type import shown
 from eventide_adapters.format.base_file.keyed import read_keyed_base
 from eventide_adapters.format.base_file.parquet import BaseFooter
@@ -25,8 +25,7 @@ from eventide_core.errors import InvalidFilterError
 from eventide_core.ports import Storage
 from eventide_core.table.files.slice_read import ChangeRead, SliceRead
 from eventide_core.table.records.record_shape import RecordShape
-
-_COMMIT_TIME: Final = "_hoodie_commit_time"
+from eventide_core.table.records.schema import COMMIT_TIME, RECORD_KEY
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +60,7 @@ class ArrowSliceReader:
         wanted = visible if columns is None else _known(columns, visible)
         names = set(wanted)
         if slice_read.commit_times is not None:
-            names.add(_COMMIT_TIME)
+            names.add(COMMIT_TIME)
         if slice_read.log_paths:
             names.update(merge_columns(shape))
         fields = table_fields(shape.schema, names)
@@ -147,4 +146,4 @@ def _of_commits(batch: pa.RecordBatch, commit_times: frozenset[str] | None) -> p
     if commit_times is None:
         return batch
     wanted = pa.array(sorted(commit_times), pa.string())
-    return batch.filter(pc.is_in(batch.column(_COMMIT_TIME), value_set=wanted))
+    return batch.filter(pc.is_in(batch.column(COMMIT_TIME), value_set=wanted))

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide_adapters.format.avro.event_time_properties import event_times_in_header
-from eventide_adapters.format.avro.schema import RECORD_KEY, ArrowType
+from eventide_adapters.format.avro.schema import ArrowType
 from eventide_adapters.format.base_file.row_groups import RowGroupChoice
 from eventide_adapters.format.log_file.blocks import PlacedBlock, counting_blocks
 from eventide_adapters.format.log_file.records import DataBlock, DeleteBlock
@@ -29,7 +29,7 @@ from eventide_core.table.files.log_block import BlockType
 from eventide_core.table.files.slice_read import ChangeRead, SliceRead
 from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.records.record_shape import RecordShape
-from eventide_core.table.records.schema import META_FIELDS
+from eventide_core.table.records.schema import META_FIELDS, RECORD_KEY
 
 _PER_SECOND: Final = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _DAY_MS: Final = 86_400_000

@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.avro.schema import RECORD_KEY, table_fields
+from eventide_adapters.format.avro.schema import table_fields
 from eventide_adapters.format.base_file.keyed import read_keyed_base
 from eventide_adapters.format.base_file.parquet import read_footer
 from eventide_adapters.format.log_file.records import DataBlock, iter_log_records
@@ -21,6 +21,7 @@ from eventide_adapters.format.parquet.bloom_filter import FOOTER_KEY, SIMPLE, TY
 from eventide_core.ports import Engine, Storage
 from eventide_core.table.files.slice_read import BlockFilter, SliceRead
 from eventide_core.table.records.record_shape import RecordShape
+from eventide_core.table.records.schema import RECORD_KEY
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -29,11 +29,11 @@ from eventide_adapters.format.metadata_table.stats import empty_statistics, rang
 from eventide_adapters.format.metadata_table.value_forms import ValueForm
 from eventide_core.ports import NewMetadataTable
 from eventide_core.table.files.file_name import BaseFileName, path_in
-from eventide_core.table.records.schema import META_FIELDS
+from eventide_core.table.records.schema import COMMIT_TIME, META_FIELDS, PARTITION_PATH, RECORD_KEY
 from eventide_core.table.settings.metadata_table import COLUMN_STATS
 from eventide_core.table.timeline.layout import layout_of
 
-_META_FIELDS: Final = ("_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_record_key")
+_INDEXED_META_FIELDS: Final = (COMMIT_TIME, PARTITION_PATH, RECORD_KEY)
 _COLUMNS_MAX: Final = 32  # hoodie.metadata.index.column.stats.max.columns.to.index
 _VERSION_WITH_VALUE_TYPES: Final = 9
 
@@ -81,7 +81,7 @@ class RebuiltStatistics:
         ordered = [f.name for f in fields if ValueForm.of(f.type, has_value_types=has_value_types) is not None]
         if not self.has_definition:
             return tuple(ordered)
-        return (*_META_FIELDS, *[name for name in ordered if name not in META_FIELDS][:_COLUMNS_MAX])
+        return (*_INDEXED_META_FIELDS, *[name for name in ordered if name not in META_FIELDS][:_COLUMNS_MAX])
 
     @cached_property
     def _types(self) -> Mapping[str, ArrowType]:

@@ -23,7 +23,7 @@ from typing import Any, Final, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.avro.schema import RECORD_KEY, table_fields
+from eventide_adapters.format.avro.schema import table_fields
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
 from eventide_adapters.format.metadata_records.file_groups import file_group_numbers
 from eventide_adapters.format.metadata_records.records import secondary_index_value
@@ -33,6 +33,7 @@ from eventide_adapters.format.metadata_table.index_definitions import IndexDefin
 from eventide_core.ports import FileChanges, Storage, WrittenRows
 from eventide_core.table.files.slice_read import SliceRead
 from eventide_core.table.records.record_shape import RecordShape
+from eventide_core.table.records.schema import RECORD_KEY
 
 SEPARATOR: Final = "$"
 _NULL: Final = "\0"

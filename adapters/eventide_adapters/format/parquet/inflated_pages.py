@@ -32,7 +32,6 @@ from typing import Any, BinaryIO, Final, Self, TypeAlias
 
 from isal import isal_zlib
 
-from eventide_adapters.format.avro.schema import RECORD_KEY
 from eventide_adapters.format.parquet.bloom_filter import FOOTER_KEY
 from eventide_adapters.format.parquet.thrift_compact import (
     Span,
@@ -43,6 +42,7 @@ from eventide_adapters.format.parquet.thrift_compact import (
     integer,
     with_integers,
 )
+from eventide_core.table.records.schema import RECORD_KEY
 
 _RECORD_KEY: Final = RECORD_KEY.encode()
 _MAGIC: Final = b"PAR1"

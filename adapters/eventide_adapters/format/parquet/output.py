@@ -27,7 +27,7 @@ from eventide_adapters.format.parquet.legacy_calendar import SPARK_VERSION_FOOTE
 from eventide_adapters.format.parquet.threads import threads_at_most
 from eventide_core.config import PARQUET_CODEC
 from eventide_core.errors import ConfigError
-from eventide_core.table.records.schema import META_FIELDS, AvroSchema
+from eventide_core.table.records.schema import COMMIT_SEQNO, META_FIELDS, RECORD_KEY, AvroSchema
 
 # The codecs, with Arrow's level. A level of zstd beyond 1 takes half as long again and saves a hundredth of the size.
 LEVELS: Final[Mapping[str, int | None]] = {"gzip": None, "zstd": 1, "snappy": None, "uncompressed": None}
@@ -42,7 +42,7 @@ _SPARK_VERSION: Final = "3.3.0"
 _SAMPLE_ROWS: Final = 1 << 11
 _DISTINCT_SHARE_MAX: Final = 0.5  # beyond it, files were larger and slower to write, with gzip and with zstd
 _DICTIONARY_BYTES_MAX: Final = 1 << 20  # the limit of Arrow's writer and of parquet-mr
-_OF_HUDI: Final = {name: name not in ("_hoodie_record_key", "_hoodie_commit_seqno") for name in META_FIELDS}
+_OF_HUDI: Final = {name: name not in (RECORD_KEY, COMMIT_SEQNO) for name in META_FIELDS}
 
 
 class ParquetOutput:

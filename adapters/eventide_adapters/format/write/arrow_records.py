@@ -17,7 +17,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.avro.schema import RECORD_KEY
 from eventide_adapters.format.write.global_keys import PLACE, HomeLookup, homes_of, place_records
 from eventide_adapters.format.write.incoming_schema import evolved_schema
 from eventide_adapters.format.write.indexed_keys import (
@@ -32,7 +31,6 @@ from eventide_adapters.format.write.java_hash import buckets_of, shares_of
 from eventide_adapters.format.write.key_lookup import KeyLookup, LookupTask
 from eventide_adapters.format.write.keyed_records import (
     IS_DELETE,
-    PARTITION_PATH,
     combined,
     key_parts,
     keyed_deletes,
@@ -45,7 +43,7 @@ from eventide_core.ports import Engine, KeyIndex
 from eventide_core.table.files.bucket import bucket_name
 from eventide_core.table.files.file_group_write import FileGroupWrite, Placement
 from eventide_core.table.files.slice_read import SliceRead
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.records.schema import PARTITION_PATH, RECORD_KEY, AvroSchema
 from eventide_core.table.settings.write_shape import SchemaRules, WriteShape
 from eventide_core.table.timeline.commit_metadata import WriteStat
 

@@ -22,14 +22,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.avro.schema import RECORD_KEY
 from eventide_adapters.format.columns.field_path import top_level
 from eventide_adapters.format.log_file.ordering_values import common_ranks, orderings_of
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
 from eventide_adapters.format.write.key_lookup import KeyLookup, LookupTask
-from eventide_adapters.format.write.keyed_records import IS_DELETE, PARTITION_PATH, key_parts, keyed_schema
+from eventide_adapters.format.write.keyed_records import IS_DELETE, key_parts, keyed_schema
 from eventide_core.ports import Storage
 from eventide_core.table.records.record_order import MergeRule
+from eventide_core.table.records.schema import PARTITION_PATH, RECORD_KEY
 from eventide_core.table.settings.write_shape import WriteShape
 
 PLACE: Final = "_eventide_place"

@@ -20,13 +20,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide_adapters.format.avro.from_arrow import avro_field_of, avro_schema_of
-from eventide_adapters.format.avro.schema import IS_DELETED, arrow_schema
+from eventide_adapters.format.avro.schema import arrow_schema
 from eventide_adapters.format.avro.vector_type import VectorType
 from eventide_core.cure import Cure
 from eventide_core.errors import InvalidColumnNameError, InvalidRecordError
 from eventide_core.table.records.avro_names import refuse_invalid_names
 from eventide_core.table.records.avro_types import define_vectors_once, vector_definitions
-from eventide_core.table.records.schema import META_FIELDS, AvroSchema
+from eventide_core.table.records.schema import IS_DELETED, META_FIELDS, AvroSchema
 from eventide_core.table.settings.write_shape import SchemaRules
 
 _WIDER: Final = {

@@ -14,14 +14,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.avro.schema import RECORD_KEY
 from eventide_adapters.format.write.global_keys import Homes, homes_of, place_records
 from eventide_adapters.format.write.java_hash import index_groups_of
 from eventide_adapters.format.write.key_lookup import LookupTask
-from eventide_adapters.format.write.keyed_records import IS_DELETE, PARTITION_PATH
+from eventide_adapters.format.write.keyed_records import IS_DELETE
 from eventide_core.ports import KeyIndex
 from eventide_core.table.files.slice_read import SliceRead
 from eventide_core.table.records.record_order import MergeRule
+from eventide_core.table.records.schema import PARTITION_PATH, RECORD_KEY
 from eventide_core.table.settings.write_shape import WriteShape
 
 Numbers = npt.NDArray[np.int64]

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.avro.schema import RECORD_KEY, table_fields
+from eventide_adapters.format.avro.schema import table_fields
 from eventide_adapters.format.base_file.key_range import (
     MAX_KEY_FOOTER,
     MIN_KEY_FOOTER,
@@ -30,6 +30,7 @@ from eventide_adapters.format.parquet.bloom_filter import FOOTER_KEY, SIMPLE, TY
 from eventide_core.ports import Storage
 from eventide_core.table.files.slice_read import SliceRead
 from eventide_core.table.records.record_shape import RecordShape
+from eventide_core.table.records.schema import RECORD_KEY
 
 
 @dataclass(frozen=True, slots=True)

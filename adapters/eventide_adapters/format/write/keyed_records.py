@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.avro.schema import IS_DELETED, RECORD_KEY, arrow_schema
+from eventide_adapters.format.avro.schema import arrow_schema
 from eventide_adapters.format.columns.event_times import event_times_ms, unreadable_rows
 from eventide_adapters.format.columns.field_path import column_at, top_level, type_at
 from eventide_adapters.format.log_file.ordering_values import orderings_of, ranks
@@ -21,9 +21,9 @@ from eventide_adapters.format.write.record_keys import partition_paths, record_k
 from eventide_core.errors import InvalidRecordError, UnsupportedTableError
 from eventide_core.table.records.event_time_texts import FORMAT_KEY, ISO_WITH_ZONE, ZONE_KEY, EventTimeTexts
 from eventide_core.table.records.record_order import MergeRule
+from eventide_core.table.records.schema import IS_DELETED, PARTITION_PATH, RECORD_KEY
 from eventide_core.table.settings.write_shape import WriteShape
 
-PARTITION_PATH: Final = "_hoodie_partition_path"
 IS_DELETE: Final = "_eventide_is_delete"
 _KEY_PART: Final = "_eventide_key_part_"
 

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.avro.schema import RECORD_KEY, arrow_schema, table_fields
+from eventide_adapters.format.avro.schema import arrow_schema, table_fields
 from eventide_adapters.format.base_file.keyed import read_keyed_base
 from eventide_adapters.format.base_file.parquet import BaseFileWriter
 from eventide_adapters.format.columns.event_times import event_time_range
@@ -28,14 +28,14 @@ from eventide_adapters.format.log_file.event_time_blocks import by_event_time
 from eventide_adapters.format.log_file.ordering_values import ordering_of_fields, orderings_of
 from eventide_adapters.format.log_file.writer import encode_data_block, encode_parquet_block
 from eventide_adapters.format.parquet.bloom_filter import BloomFilterBuilder, BloomParameters
-from eventide_adapters.format.write.keyed_records import IS_DELETE, PARTITION_PATH
+from eventide_adapters.format.write.keyed_records import IS_DELETE
 from eventide_core.access.files import ChecksummedOutput, checksum_of_file
 from eventide_core.errors import StorageError, UnsupportedTableError
 from eventide_core.ports import Storage
 from eventide_core.table.files.file_group_write import FileGroupWrite, FileKind
 from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.records.record_shape import RecordShape
-from eventide_core.table.records.schema import FILE_NAME, META_FIELDS
+from eventide_core.table.records.schema import FILE_NAME, META_FIELDS, PARTITION_PATH, RECORD_KEY
 from eventide_core.table.settings.write_shape import LogBlockFormat, WriteShape
 from eventide_core.table.timeline.commit_metadata import WriteStat
 

@@ -15,6 +15,7 @@ from eventide_core import config as keys
 from eventide_core.config import Option, Options
 from eventide_core.errors import ConfigError, UnsupportedTableError
 from eventide_core.table.files.bucket import bucket_of_file_id, is_flink_file_id
+from eventide_core.table.settings.metadata_table import RECORD_INDEX
 from eventide_core.table.settings.table_config import TableConfig
 
 
@@ -115,7 +116,7 @@ def may_leave_keys(config: TableConfig, options: Options) -> bool:
 
 
 def _joined(config: TableConfig) -> IndexType:
-    return IndexType.RECORD_INDEX if "record_index" in config.metadata_partitions else IndexType.SIMPLE
+    return IndexType.RECORD_INDEX if RECORD_INDEX in config.metadata_partitions else IndexType.SIMPLE
 
 
 def _buckets(config: TableConfig, options: Options, buckets: Iterable[int | None]) -> int:

@@ -390,9 +390,7 @@ class CompactionRunner:
         state = TableState.load(self.files)
         write = state.find_write(instant)
         if write is None or not write.is_completed:
-            raise InstantNotFoundError(
-                f"the compaction at {instant} is no longer on the timeline: it was rolled back, or its plan was taken back"
-            )
+            raise InstantNotFoundError(f"the compaction at {instant} is no longer on the timeline: it was rolled back")
         commit = state.commit(write)
         fresh = NO_CUT if state.cut_ms is None else self.freshness.now(state)
         dropped = commit.extra_metadata.get(DROPPED_INDEXES_KEY, "").split(",")

@@ -185,7 +185,7 @@ class MetadataTableUpkeep:
 
     def reads_files(self, config: TableConfig) -> bool:
         """Whether a write makes it read data files, and it is kept up to date."""
-        return bool(set(config.metadata_partitions) - {"files"}) and self._choice() is Choice.UPDATE
+        return bool(set(config.metadata_partitions) - {FILES}) and self._choice() is Choice.UPDATE
 
     def record_index(self, config: TableConfig, timeline: Timeline) -> KeyIndex | None:
         """The record index, if it is kept up to date and has followed each completed action of that timeline."""

@@ -26,7 +26,7 @@ from eventide_core.service.state.outcome import instants_with_outcome
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.files.file_name import LogFileName
 from eventide_core.table.files.table_path import METADATA_DIRECTORY, PARTITION_MARK
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.records.schema import RECORD_KEY, AvroSchema
 from eventide_core.table.settings.properties import (
     PROPERTIES_PATH,
     parse_properties,
@@ -244,7 +244,7 @@ class _Evidence:
         base = next((f for f in self._data if f.path.endswith(".parquet") and f.size), None)
         if base is not None:
             yield _FORMAT, KnownSetting("PARQUET", base.path)
-            has_meta_fields = b"_hoodie_record_key" in self._footer(base)
+            has_meta_fields = RECORD_KEY.encode() in self._footer(base)
             yield _META_FIELDS, KnownSetting(str(has_meta_fields).lower(), f"the footer of {base.path}")
         if {f.partition for f in self._data} == {""}:
             yield _PARTITIONS, KnownSetting("", f"{PARTITION_MARK} of the table's own directory")

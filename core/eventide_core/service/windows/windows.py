@@ -49,6 +49,7 @@ from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.files.file_name import BaseFileName
 from eventide_core.table.files.slice_read import QueryPlan
 from eventide_core.table.records.event_time import EventTimeSpan
+from eventide_core.table.records.schema import PARTITION_PATH, RECORD_KEY
 
 _ATTEMPTS = 10  # a window takes three steps at most; the others are for those that other runners make
 
@@ -178,7 +179,7 @@ class WindowService:
         config = self.files.config()
         if config.virtual_key_fields:
             return (*config.virtual_key_fields, *config.partition_fields)
-        return ("_hoodie_record_key", "_hoodie_partition_path")
+        return (RECORD_KEY, PARTITION_PATH)
 
     def _step(
         self, files: ConsumerFiles, progress: Progress, terms: WindowTerms, *, take_over: bool, renew: bool

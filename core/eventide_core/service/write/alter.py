@@ -23,8 +23,8 @@ from eventide_core.errors import SchemaChangeError, UnsupportedTableError
 from eventide_core.service.state.table import TableState
 from eventide_core.service.write.append import Append
 from eventide_core.service.write.table_schema import internal_schema_after, refuse_revived
-from eventide_core.table.records.schema import AvroSchema, SchemaChanges, schema_changes
-from eventide_core.table.settings.metadata_table import RowChange
+from eventide_core.table.records.schema import IS_DELETED, AvroSchema, SchemaChanges, schema_changes
+from eventide_core.table.settings.metadata_table import EXPRESSION_INDEX_PREFIX, SECONDARY_INDEX_PREFIX, RowChange
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.checksums import with_checksums
 from eventide_core.table.timeline.commit_metadata import (
@@ -37,8 +37,7 @@ from eventide_core.table.timeline.commit_metadata import (
 )
 from eventide_core.table.timeline.instant import Action
 
-_IS_DELETED: Final = "_hoodie_is_deleted"
-_OVER_COLUMNS: Final = ("secondary_index_", "expr_index_")
+_OVER_COLUMNS: Final = (SECONDARY_INDEX_PREFIX, EXPRESSION_INDEX_PREFIX)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +120,7 @@ def _fixed_columns(state: TableState) -> dict[str, str]:
     """The columns by which records are found and merged, with what each is."""
     config = state.config
     marker = state.delete_marker
-    fixed = {_IS_DELETED: "the delete marker"} | ({} if marker is None else {marker.field: "the delete marker"})
+    fixed = {IS_DELETED: "the delete marker"} | ({} if marker is None else {marker.field: "the delete marker"})
     for names, what in (
         ((config.event_time_field,), "the event time"),
         (config.ordering_fields, "an ordering field"),

@@ -3,10 +3,9 @@
 Order of writes, and what a crash after each leaves:
 
 1. Checks, keys, and schema: nothing is written yet, whatever is wrong with the records.
-2. Under the lock: the heartbeat, `<instant>.deltacommit.requested` and `.inflight`
-   (`replacecommit` for an overwrite). From then on, no compaction is
-   planned that would treat the write's log files as its own input. A crash leaves a pending write, which nobody sees
-   and whose heartbeat expires.
+2. Under the lock: the heartbeat, `<instant>.deltacommit.requested` and `.inflight` (`replacecommit` for an overwrite).
+   From then on, no compaction is planned that would treat the write's log files as its own input. A crash leaves a
+   pending write, which nobody sees and whose heartbeat expires.
 3. The table is read again: the write builds on everything that has completed by now. Records get their places, and
    places their file groups.
 4. Partition marks, then one task per file group on the engine: marker and file. They are not visible, because their

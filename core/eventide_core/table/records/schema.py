@@ -9,15 +9,15 @@ from typing import Any, Final, TypeVar, cast
 from eventide_core.errors import ConfigError, UnsupportedTableError
 from eventide_core.table.records.avro_types import branches
 
-META_FIELDS = (
-    "_hoodie_commit_time",
-    "_hoodie_commit_seqno",
-    "_hoodie_record_key",
-    "_hoodie_partition_path",
-    "_hoodie_file_name",
-)
+COMMIT_TIME: Final = "_hoodie_commit_time"
+COMMIT_SEQNO: Final = "_hoodie_commit_seqno"
+RECORD_KEY: Final = "_hoodie_record_key"
+PARTITION_PATH: Final = "_hoodie_partition_path"
+FILE_NAME: Final = "_hoodie_file_name"
+META_FIELDS: Final = (COMMIT_TIME, COMMIT_SEQNO, RECORD_KEY, PARTITION_PATH, FILE_NAME)
 """The columns that Hudi puts before a table's own."""
-FILE_NAME = "_hoodie_file_name"
+IS_DELETED: Final = "_hoodie_is_deleted"
+"""A column of a table's own: true marks a delete."""
 
 _T = TypeVar("_T")
 _HASHED_LENGTH: Final = 256

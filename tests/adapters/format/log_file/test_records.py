@@ -11,7 +11,7 @@ import pytest
 
 from eventide_adapters.format.avro.decode import iter_avro_block
 from eventide_adapters.format.avro.event_time_properties import with_event_times
-from eventide_adapters.format.avro.schema import RECORD_KEY, arrow_schema
+from eventide_adapters.format.avro.schema import arrow_schema
 from eventide_adapters.format.log_file import records as log_records
 from eventide_adapters.format.log_file.records import DataBlock, DeleteBlock, iter_log_records
 from eventide_adapters.format.log_file.writer import encode_parquet_block
@@ -31,7 +31,7 @@ from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import DeleteMarker, RecordShape
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.records.schema import RECORD_KEY, AvroSchema
 from support.log_files import (
     CDC,
     COMPACTED_BLOCK_TIMES,
