@@ -24,7 +24,7 @@ _LEAST_LATE = 7.0  # least width of a late file's bar, so that nobody overlooks 
 _MEANING = {
     Role.BASE: "in the base file",
     Role.MERGED: "in a log file, to be merged",
-    Role.REMAINING: "in a log",
+    Role.REMAINING: "in a log file",
     Role.LATE: "in a log file, with records before the cut",
 }
 
@@ -68,7 +68,7 @@ def draw_coverage(
             top += _ROW
         top += _GAP
     describes = (
-        f"{counted(len(slices), 'slice')}, each with a bar a file from its earliest to its latest event time. "
+        f"{counted(len(slices), 'slice')}, each with one bar for each file, from its earliest to its latest event time. "
         + ("; ".join(f"{label} at {format_timestamp(at)}" for label, at in marks.items()))
     )
     lines = "".join(
@@ -163,7 +163,7 @@ def _name(coverage: SliceCoverage, *, is_one_of_many: bool) -> str:
 def _note(coverage: SliceCoverage) -> str:
     logs = sum(file.role is not Role.BASE for file in coverage.files)
     hidden = len(coverage.files) - len(_drawn(coverage))
-    parts = [counted(logs, "log") if logs else "no logs"]
+    parts = [counted(logs, "log file") if logs else "no log files"]
     if coverage.late:
         parts.append(f"{len(coverage.late)} late")
     if hidden:
