@@ -13,7 +13,7 @@ class LinkChoice(StrEnum):
     PREFIX = "prefix"
 
 
-class MetadataTable(StrEnum):
+class MetadataTableChoice(StrEnum):
     """What an action does with Hudi's metadata table, which would go stale."""
 
     UPDATE = "update"
@@ -97,8 +97,8 @@ LINK_MODE = Option(
 )
 METADATA_TABLE = Option(
     "eventide.metadata.table",
-    choice(MetadataTable),
-    MetadataTable.UPDATE,
+    choice(MetadataTableChoice),
+    MetadataTableChoice.UPDATE,
     "What happens to Hudi's metadata table where there is one: it is updated, it is dropped, or the action is refused.",
 )
 METADATA_COMPACT_AFTER = Option(

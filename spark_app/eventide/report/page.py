@@ -192,10 +192,10 @@ def _holds_back(report: Report) -> str:
     if report.late:
         rows = [_late_row(coverage, file, report.freshness) for coverage in report.late for file in coverage.late]
         return head + html_table(
-            "", ("earliest event time", "behind the cut by", "partition", "file slice", "log"), rows
+            "", ("earliest event time", "behind the cut by", "partition", "file slice", "log file"), rows
         )
     problems = [(named(path, 80), shown(why)) for path, why in report.table.problems.items()]
-    return head + html_table("", ("log", "why"), problems) if problems else ""
+    return head + html_table("", ("log file", "why"), problems) if problems else ""
 
 
 def _late_row(coverage: SliceCoverage, file: FileCoverage, fresh: Freshness | None) -> tuple[str, ...]:
@@ -330,7 +330,7 @@ def _backlog(report: Report) -> str:
     left_out = logs.file_slices - len(rows)
     if left_out:
         about += f"; {counted(left_out, 'slice')} with later records left out below"
-    return f"<h2>Backlog</h2>{html_table(about, ('partition', 'file slice', 'logs', 'bytes', 'waits from'), rows)}"
+    return f"<h2>Backlog</h2>{html_table(about, ('partition', 'file slice', 'log files', 'bytes', 'waits from'), rows)}"
 
 
 def _settings(report: Report) -> str:

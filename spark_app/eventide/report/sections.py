@@ -27,7 +27,7 @@ def from_the_future(report: Report) -> str:
         "<p>These records seem to come from a wrong clock. An exact cut keeps their log files, and all "
         "above them, until the slice exceeds its limit of left-overs and is compacted in full.</p>"
     )
-    columns = ("partition", "file slice", "log", "key", "event time", "logs held back")
+    columns = ("partition", "file slice", "log file", "key", "event time", "log files held back")
     return "<h2>Records from the future</h2>" + text + html_table("", columns, rows)
 
 

@@ -7,10 +7,12 @@ from eventide.report.words import shown
 _ROWS_SHOWN = 200  # per table; `--output json` has all rows
 _ROWS_UNFOLDED = 12  # few enough that the next heading is on the same screen
 _NUMBERS = {
-    "late records", "late then", "slices", "logs", "bytes", "without event time", "behind the cut by", "took",
-    "logs held back",
+    "late records", "late then", "slices", "log files", "bytes", "without event time", "behind the cut by", "took",
+    "log files held back",
 }  # fmt: skip
-_TEXTS = {"partition", "file slice", "log", "in full, by reason", "why", "what it waits for", "key", "tag", "comment"}
+_TEXTS = {
+    "partition", "file slice", "log file", "in full, by reason", "why", "what it waits for", "key", "tag", "comment",
+}  # fmt: skip
 
 
 def html_table(caption: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

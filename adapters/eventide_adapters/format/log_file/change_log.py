@@ -22,8 +22,8 @@ from eventide_adapters.format.avro.encode import Piece, can_encode, laid_out, pi
 from eventide_adapters.format.avro.schema import AvroField, arrow_schema, record_fields
 from eventide_adapters.format.log_file.writer import CONTENT_VERSION, encode_one_by_one
 from eventide_core.table.files.log_block import BlockType, HeaderKey, encode_block
-from eventide_core.table.records.change_log import SupplementalLogging
 from eventide_core.table.records.schema import RECORD_KEY, AvroSchema
+from eventide_core.table.records.supplemental_logging import SupplementalLogging
 
 _CHUNK_ROWS: Final = 8192
 _COLUMNS: Final = {

@@ -22,7 +22,7 @@ from eventide_core import config as keys
 from eventide_core.action.compaction.slice_selection import Selection
 from eventide_core.table.files.bucket import PURE_LOG_INDEXES, bucket_of_file_id, is_flink_file_id
 from eventide_core.table.files.file_slice import FileSlice
-from eventide_core.table.records.change_log import SupplementalLogging
+from eventide_core.table.records.supplemental_logging import SupplementalLogging
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.plans import CompactionPlan, FallbackReason
 

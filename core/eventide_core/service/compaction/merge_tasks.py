@@ -32,8 +32,8 @@ from eventide_core.ports import (
 from eventide_core.service.compaction.compact_slice import SliceCompactor
 from eventide_core.service.rollback.compaction_files import marker_path
 from eventide_core.service.state.table import TableState
-from eventide_core.table.records.change_log import SupplementalLogging
 from eventide_core.table.records.record_shape import RecordShape
+from eventide_core.table.records.supplemental_logging import SupplementalLogging
 from eventide_core.table.timeline.plans import CompactionPlan
 
 

@@ -64,7 +64,10 @@ class Archiver:
 
     def _archive_metadata_table(self, config: TableConfig, terms: ArchiveTerms, lease: Lease) -> None:
         """Archives the metadata table's own timeline, which by Hudi's rule keeps one more write than the table's."""
-        if not config.metadata_partitions or self.options.get(keys.METADATA_TABLE) is not keys.MetadataTable.UPDATE:
+        if (
+            not config.metadata_partitions
+            or self.options.get(keys.METADATA_TABLE) is not keys.MetadataTableChoice.UPDATE
+        ):
             return
         own = self.files.metadata_table.load()
         timeline = own.facts.timeline

@@ -30,7 +30,7 @@ from eventide_core.access.files import remove_tree
 from eventide_core.action.metadata_table.indexes import check_indexes, check_pending, check_record_index
 from eventide_core.config import METADATA_COMPACT_AFTER as COMPACT_AFTER
 from eventide_core.config import METADATA_TABLE as OPTION
-from eventide_core.config import MetadataTable as Choice
+from eventide_core.config import MetadataTableChoice as Choice
 from eventide_core.config import Options
 from eventide_core.cure import Cure
 from eventide_core.errors import (

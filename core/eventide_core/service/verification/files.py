@@ -12,7 +12,7 @@ from eventide_core.table.files.file_name import LogFileName, is_data_file
 from eventide_core.table.files.log_block import BlockType, HeaderKey, read_blocks
 from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.files.table_path import PARTITION_MARK
-from eventide_core.table.records.changelog import refuse_operations
+from eventide_core.table.records.operation_column import refuse_operations
 from eventide_core.table.timeline.file_system_view import DataFile
 
 

@@ -6,7 +6,7 @@ from eventide_core.action.compaction.change_capture import writes_change_logs
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.table.files.file_name import BaseFileName, LogFileName
 from eventide_core.table.files.file_slice import BaseFile, FileSlice, LogFile
-from eventide_core.table.records.change_log import LOGGING_KEY, SupplementalLogging
+from eventide_core.table.records.supplemental_logging import LOGGING_KEY, SupplementalLogging
 from eventide_core.table.settings.table_config import TableConfig
 
 T = "20261122000000000"
