@@ -5,6 +5,7 @@ Not checked: what a module does by a function that it is handed, which is how th
 
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import grimp
@@ -39,6 +40,14 @@ def test_only_bootstrap_knows_both_a_service_and_an_adapter() -> None:
         if (imported := graph.find_modules_directly_imported_by(module)) & services and imported & adapters
     }
     assert knowing_both <= {"eventide.bootstrap"}
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    """Imports inside a function, and those that only name a type, count too."""
+    graph = grimp.build_graph("eventide_core", "eventide_adapters", "eventide", cache_dir=None)
+    imported = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+    assert len(imported) > 500
+    TopologicalSorter(imported).prepare()  # raises CycleError, which names the circle
 
 
 def test_every_core_module_imports_with_the_standard_library_alone() -> None:

@@ -5,36 +5,36 @@ block removes the versions before it. Of each HFile, only the blocks are read th
 """
 
 import re
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
-from eventide_adapters.format.metadata_records.reader import MetadataTableReader
+from eventide_adapters.format.metadata_records.merged import Source
 from eventide_adapters.format.metadata_records.records import decode_value, file_group_number, record_index_place
 from eventide_core.errors import RecordDecodeError
 from eventide_core.table.files.file_slice import FileSlice
 from eventide_core.table.settings.metadata_table import REBUILD_CURE, RECORD_INDEX
+
+Sources = Callable[[FileSlice, Collection[bytes] | None], tuple[Sequence[Source], Mapping[bytes, int]]]
+"""The sources of a slice's records with the wanted keys, of all if None, and the deleted keys. Picklable."""
 
 _GLOBAL_FILE_ID: Final = re.compile(r"record-index-(\d+)-\d+")
 
 
 @dataclass(frozen=True, slots=True)
 class HudiKeyIndex:
-    """`slices` are those of the record index, by their numbers."""
+    """`slices` are those of the record index, by their numbers; `sources` reads one of them."""
 
-    reader: MetadataTableReader
     slices: tuple[FileSlice, ...]
+    sources: Sources
 
     @classmethod
-    def of(cls, reader: MetadataTableReader) -> "HudiKeyIndex | None":
-        """None if the metadata table has no record index, or one that isn't over the whole table."""
-        if RECORD_INDEX not in reader.facts.partitions or RECORD_INDEX in reader.facts.building:
-            return None
-        slices = reader.slices(RECORD_INDEX)
+    def of(cls, slices: tuple[FileSlice, ...], sources: Sources) -> "HudiKeyIndex | None":
+        """None if these are no slices, or those of an index that isn't over the whole table."""
         matches = [_GLOBAL_FILE_ID.fullmatch(file_slice.file_id) for file_slice in slices]
         if not slices or [match and int(match[1]) for match in matches] != list(range(len(slices))):
             return None
-        return cls(reader, slices)
+        return cls(slices, sources)
 
     @property
     def file_groups(self) -> int:
@@ -57,8 +57,7 @@ class HudiKeyIndex:
 
     def _located(self, number: int, wanted: frozenset[bytes] | None) -> Mapping[str, tuple[str, str]]:
         """The partition and file ID of each of the wanted keys, of all keys if None."""
-        reader = replace(self.reader, _small_files={})  # files that were read are not sent to other tasks
-        sources, deleted = reader.sources(self.slices[number], wanted)
+        sources, deleted = self.sources(self.slices[number], wanted)
         latest: dict[bytes, tuple[int, bytes]] = {}
         for age, source in enumerate(sources):
             for key, value in source.entries:

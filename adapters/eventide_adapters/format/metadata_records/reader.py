@@ -10,14 +10,16 @@ the same slices as any merge-on-read table of that version. It differs as follow
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Final
 
 import pyarrow as pa
 
 from eventide_adapters.format.log_file.blocks import PlacedBlock, read_headers, read_headers_of
 from eventide_adapters.format.log_file.delete_block import decode_delete_block
 from eventide_adapters.format.metadata_records.hfile import HFile
+from eventide_adapters.format.metadata_records.key_index import HudiKeyIndex
 from eventide_adapters.format.metadata_records.merged import Source, can_merge
 from eventide_adapters.format.metadata_records.records import Value, decode_value
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
@@ -38,7 +40,7 @@ from eventide_core.table.files.read_ahead import ReadRange
 from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.files.table_path import METADATA_DIRECTORY
 from eventide_core.table.records.schema import AvroSchema
-from eventide_core.table.settings.metadata_table import REBUILD_CURE, MetadataTableFacts
+from eventide_core.table.settings.metadata_table import REBUILD_CURE, RECORD_INDEX, MetadataTableFacts
 from eventide_core.table.settings.properties import (
     PROPERTIES_PATH,
     names,
@@ -50,9 +52,6 @@ from eventide_core.table.settings.table_config import METADATA_BUILDING_KEY, MET
 from eventide_core.table.timeline.file_system_view import DataFile, FileSystemView
 from eventide_core.table.timeline.layout import layout_of
 from eventide_core.table.timeline.timeline import Timeline
-
-if TYPE_CHECKING:
-    from eventide_adapters.format.metadata_records.key_index import HudiKeyIndex
 
 _SMALL_FILE_BYTES_MAX: Final = 1 << 20  # up to this size, one read costs less than several reads of ranges
 
@@ -188,10 +187,10 @@ class MetadataTableReader:
             return False
         return True
 
-    def record_index(self) -> "HudiKeyIndex | None":
-        from eventide_adapters.format.metadata_records.key_index import HudiKeyIndex
-
-        return HudiKeyIndex.of(self)
+    def record_index(self) -> HudiKeyIndex | None:
+        if RECORD_INDEX not in self.facts.partitions or RECORD_INDEX in self.facts.building:
+            return None
+        return HudiKeyIndex.of(self.slices(RECORD_INDEX), partial(_sources_alone, replace(self, _small_files={})))
 
     def logs_of(self, instant: str) -> tuple[str, ...]:
         """The log files with records of that instant. Raises UnsupportedTableError if one also has those of others."""
@@ -317,6 +316,13 @@ class MetadataTableReader:
             return CorruptLogBlockError(f"{placed.place} is torn: {what}; {REBUILD_CURE}")
 
         return HFile(read, placed.block.content_length, torn)
+
+
+def _sources_alone(
+    reader: MetadataTableReader, file_slice: FileSlice, wanted: Collection[bytes] | None
+) -> tuple[list[Source], Mapping[bytes, int]]:
+    """The sources, by a reader that remembers no file for the next slice, and sends none to other tasks."""
+    return replace(reader, _small_files={}).sources(file_slice, wanted)
 
 
 def _text(data: bytes, place: str) -> str:

@@ -59,7 +59,7 @@ def test_a_sound_footer_passes() -> None:
 def test_columns_are_asked_for_only_if_arrow_survives_it() -> None:
     """In a process of its own, which a footer that was not refused would end."""
     done = subprocess.run(
-        [sys.executable, "-c", "from adapters.format.base_file import test_footer_columns as t; print(t.survived())"],
+        [sys.executable, "-c", "from adapters.format.parquet import test_footer_columns as t; print(t.survived())"],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(["tests", *sys.path])},
         capture_output=True,
         text=True,
