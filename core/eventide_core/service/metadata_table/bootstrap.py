@@ -22,6 +22,7 @@ from eventide_core.service.metadata_table.update import delta_commit
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.service.state.timeline_files import TimelineFiles
 from eventide_core.table.files.table_path import INDEX_DEFINITIONS, METADATA_DIRECTORY
+from eventide_core.table.settings.properties import PROPERTIES_PATH
 from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat
 from eventide_core.table.timeline.layout import layout_of
 
@@ -45,7 +46,7 @@ def make_metadata_table(files: TableFiles, new: NewMetadataTable, *, name: str, 
         stats[partition] = tuple(content.write_bases(partition, [base for _, _, base in groups]))
     if content.definitions is not None:
         storage.put(INDEX_DEFINITIONS, content.definitions)
-    storage.put(f"{METADATA_DIRECTORY}/.hoodie/hoodie.properties", first_properties(name, new.version).encode())
+    storage.put(f"{METADATA_DIRECTORY}/{PROPERTIES_PATH}", first_properties(name, new.version).encode())
     timeline = TimelineFiles(storage, f"{METADATA_DIRECTORY}/{layout.timeline_path({})}")
     requested, inflight, completed = delta_commit(new.instant, layout.recorded_completion(completion_time))
     timeline.put(requested, None)

@@ -25,7 +25,7 @@ from eventide_core.service.repair.backup import RepairBackup, backups_of
 from eventide_core.service.state.outcome import instants_with_outcome
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.files.file_name import LogFileName
-from eventide_core.table.files.table_path import METADATA_DIRECTORY, PARTITION_MARK
+from eventide_core.table.files.table_path import INDEX_DEFINITIONS, METADATA_DIRECTORY, PARTITION_MARK
 from eventide_core.table.records.schema import RECORD_KEY, AvroSchema
 from eventide_core.table.settings.properties import (
     PROPERTIES_PATH,
@@ -52,7 +52,6 @@ _PAYLOAD, _PARTIAL_UPDATE = "hoodie.compaction.payload.class", "hoodie.table.par
 _DELETE_FIELD = "hoodie.record.merge.property.hoodie.payload.delete.field"
 _DELETE_MARKER = "hoodie.record.merge.property.hoodie.payload.delete.marker"
 _OWN_PATH: Final = f"{METADATA_DIRECTORY}/{PROPERTIES_PATH}"
-_FIRST_INDEX_DEFINITIONS: Final = ".hoodie/.index_defs/index.json"
 _PARQUET_TAIL: Final = 8  # the length of the footer, and a magic word
 
 _HINTS: Final = {
@@ -309,8 +308,8 @@ class _Evidence:
                 METADATA_PARTITIONS_KEY,
                 KnownSetting(",".join(sorted(used)), f"the directories of {METADATA_DIRECTORY}"),
             )
-        if storage.stat(_FIRST_INDEX_DEFINITIONS) is not None:
-            yield "hoodie.table.index.defs.path", KnownSetting(_FIRST_INDEX_DEFINITIONS, _FIRST_INDEX_DEFINITIONS)
+        if storage.stat(INDEX_DEFINITIONS) is not None:
+            yield "hoodie.table.index.defs.path", KnownSetting(INDEX_DEFINITIONS, INDEX_DEFINITIONS)
 
     def _of_commits(self) -> Iterator[tuple[str, KnownSetting]]:
         """What the latest commit of eventide records; a setting that it lacks was not set."""

@@ -4,9 +4,10 @@
     <consumer>/<instant>_<runner>.view    the base files of a view that states name
 
 Order of writes: first the view, then the state that names it, by put-if-absent under the next number. So of two runners
-that go on from one state, one wins. After its put, a runner lists the states once more: where a later one is there, it had
-was paused while others made steps, and its state was no longer the next one. It removes that and has lost. The winner
-removes the states before the last but one, and views that neither the old nor the new state names and that are a day old.
+that go on from one state, one wins. After its put, a runner lists the states once more: if a later one is there, the
+runner was paused while others made steps, and its state was not the next one. It removes its state and has lost. The
+winner removes the states before the last but one, and views that neither the old nor the new state names and that are a
+day old.
 
 A crash leaves a view that no state names, or states and views that the next winner removes.
 """
