@@ -11,7 +11,6 @@ completed or were scheduled since:
 3. A compaction of its file groups that was scheduled later: the log file would go to the wrong slice. The write has
    seen a compaction that was scheduled earlier, and its log file is in the right place, whether or not that compaction
    has completed since.
-
 4. For an overwrite, also a write into a partition that it overwrites: the overwrite would replace rows that it did not
    load, or keep them by chance.
 
