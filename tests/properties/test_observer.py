@@ -60,7 +60,7 @@ def test_a_merge_that_goes_wrong_is_found_at_the_next_write(
     def first(codes: Any, key_count: int, *_: object) -> Any:
         return np.array([int(np.flatnonzero(codes == code)[0]) for code in range(key_count)], np.int64)
 
-    monkeypatch.setattr(log_fold, "_winners", first)
+    monkeypatch.setattr(log_fold, "winners", first)
     with pytest.raises(AssertionError, match="I1, "):
         table.write((put("k0", 4, "fourth"),))
 
@@ -68,7 +68,7 @@ def test_a_merge_that_goes_wrong_is_found_at_the_next_write(
 def test_an_increment_with_rows_of_other_commits_is_found_at_the_next_write(
     table: LivingTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(slice_reader, "_of_commits", lambda batch, _: batch)
+    monkeypatch.setattr(slice_reader, "of_commits", lambda batch, _: batch)
 
     def goes_on() -> None:
         table.write((put("k0", 4, "fourth"),))

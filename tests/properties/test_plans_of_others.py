@@ -334,11 +334,11 @@ def _earlier_bases_stay(patch: pytest.MonkeyPatch) -> None:
 
 
 def _the_base_files_are_not_looked_at(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(ForeignCompactionRunner, "_check_made", lambda *_: None)
+    patch.setattr(ForeignCompactionRunner, "check_made", lambda *_: None)
 
 
 def _the_markers_stay_at_the_commit(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(ForeignCompactionRunner, "_remove_markers", lambda *_: None)
+    patch.setattr(ForeignCompactionRunner, "remove_markers_of", lambda *_: None)
 
 
 def _what_another_engine_has_begun_is_not_looked_at(patch: pytest.MonkeyPatch) -> None:
@@ -348,7 +348,7 @@ def _what_another_engine_has_begun_is_not_looked_at(patch: pytest.MonkeyPatch) -
         found = runner.files.timeline(runner.files.config()).find(plan.instant)
         return found is not None and found.is_completed
 
-    patch.setattr(ForeignCompactionRunner, "_is_ended", is_ended)
+    patch.setattr(ForeignCompactionRunner, "is_ended", is_ended)
 
 
 def _the_outcome_is_not_claimed(patch: pytest.MonkeyPatch) -> None:

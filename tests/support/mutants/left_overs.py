@@ -87,18 +87,18 @@ def _torn_copies(patch: pytest.MonkeyPatch) -> None:
         return storage.put_if_absent(target, data)
 
     patch.setattr(MemoryStorage, "copy_if_absent", copy)
-    patch.setattr(compact_slice, "_check_size", lambda *_: None)
+    patch.setattr(compact_slice, "check_size", lambda *_: None)
 
 
 def _plan_for_eventide_alone(patch: pytest.MonkeyPatch) -> None:
     """A plan that other engines can't run, and code that doesn't check for it."""
-    real: Any = vars(plan_avro)["_encode_operation"]
+    real: Any = vars(plan_avro)["encode_operation"]
 
     def encode(plan: CompactionPlan, planned: PlannedOperation) -> dict[str, Any]:
         return {**real(plan, planned), "deltaFilePaths": [log.name for log in planned.compacted]}
 
-    patch.setattr(plan_avro, "_encode_operation", encode)
-    patch.setattr(plan_avro, "_check_agreement", lambda *_: None)
+    patch.setattr(plan_avro, "encode_operation", encode)
+    patch.setattr(plan_avro, "check_agreement", lambda *_: None)
 
 
 def _first_first(patch: pytest.MonkeyPatch) -> None:

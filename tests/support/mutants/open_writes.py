@@ -125,7 +125,7 @@ def _pending_writes_ignored(patch: pytest.MonkeyPatch) -> None:
     for name in ("quiet_moment", "gap_now"):
         patch.setattr(draft, name, lambda facts: QuietMoment(facts.now))
     _late_writes_ignored(patch)
-    patch.setattr(CompactionRunner, "_wait_for_unaware_writes", lambda *_: None)
+    patch.setattr(CompactionRunner, "wait_for_unaware_writes", lambda *_: None)
 
 
 def _late_writes_ignored(patch: pytest.MonkeyPatch) -> None:
@@ -135,7 +135,7 @@ def _late_writes_ignored(patch: pytest.MonkeyPatch) -> None:
 
 
 def _late_writes_ignored_at_the_commit(patch: pytest.MonkeyPatch) -> None:
-    real: Any = vars(run_compaction)["_overtaken"]
+    real: Any = vars(run_compaction)["why_overtaken"]
     looks: list[str] = []
 
     def overtaken(state: Any, plan: CompactionPlan) -> str | None:
@@ -143,13 +143,13 @@ def _late_writes_ignored_at_the_commit(patch: pytest.MonkeyPatch) -> None:
         found: str | None = real(state, plan) if looks.count(plan.instant) == 1 else None
         return found
 
-    patch.setattr(run_compaction, "_overtaken", overtaken)
+    patch.setattr(run_compaction, "why_overtaken", overtaken)
     writer_unchecked(patch)
 
 
 def _two_compactions_in_one_gap(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(quiet_moment, "why_not_at", lambda *_: "")
-    patch.setattr(draft, "_covered", lambda *_: [])
+    patch.setattr(draft, "covered_logs", lambda *_: [])
 
 
 def _logs_above_are_merged(patch: pytest.MonkeyPatch) -> None:

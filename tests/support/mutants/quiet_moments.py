@@ -131,12 +131,12 @@ def _rolled_back_instants_are_free(patch: pytest.MonkeyPatch) -> None:
 
 
 def _unaware_writes_are_not_waited_for(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(CompactionRunner, "_wait_for_unaware_writes", lambda *_: None)
+    patch.setattr(CompactionRunner, "wait_for_unaware_writes", lambda *_: None)
     writer_unchecked(patch)
 
 
 def _what_unaware_writes_added_is_merged(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Replanner, "_grown", lambda *_: None)
+    patch.setattr(Replanner, "grown", lambda *_: None)
 
 
 MUTANTS = (

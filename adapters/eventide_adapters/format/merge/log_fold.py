@@ -206,7 +206,7 @@ class _Log:
     def winners(self, rule: MergeRule) -> tuple[KeyIndex, Numbers]:
         """The keys in order of their first appearance, and the position of each key's winner."""
         index, codes = self._numbered()
-        return index, _winners(codes, len(index.keys), self, rule)
+        return index, winners(codes, len(index.keys), self, rule)
 
     def _numbered(self) -> tuple[KeyIndex, Numbers]:
         """The keys in order of their first appearance, and the number of each record's key."""
@@ -299,7 +299,7 @@ def _fold_partial(codes: Numbers, key_count: int, log: _Log, rule: MergeRule) ->
     return fold_partial(codes, key_count, order, log.is_natural_delete, log.row, log.lacking)
 
 
-def _winners(codes: Numbers, key_count: int, log: _Log, rule: MergeRule) -> Numbers:
+def winners(codes: Numbers, key_count: int, log: _Log, rule: MergeRule) -> Numbers:
     """The position of each key's winner."""
     positions = np.arange(len(codes))
     winner = np.full(key_count, -1, np.int64)

@@ -104,7 +104,7 @@ class ArrowSliceReader:
         few = dictionary_fields(fields, shape) if is_merged_whole else ()
         rows = () if path is None else read_keyed_base(self.storage, path, fields, shape, few, choice, self.few_rows)
         # As in Hudi's incremental readers, versions of other commits don't take part in the merge either.
-        base = (_of_commits(batch, slice_read.commit_times) for batch in rows)
+        base = (of_commits(batch, slice_read.commit_times) for batch in rows)
         if not logs:
             yield from base
             return
@@ -118,7 +118,7 @@ class ArrowSliceReader:
         merge = SliceMerge(folded, shape, meets_all_of_key=positions.are_known)
         for table in merge.batches(base):
             for batch in table.to_batches():
-                yield _of_commits(in_columns(batch, schema), slice_read.commit_times)
+                yield of_commits(in_columns(batch, schema), slice_read.commit_times)
         if whole is not None and len(partial):
             for batch in self._records(whole, shape, fields):
                 yield batch.filter(pc.is_in(batch.column(RECORD_KEY), value_set=partial))
@@ -142,7 +142,7 @@ def _with_nulls(batch: pa.RecordBatch, names: Iterable[str]) -> pa.RecordBatch:
     return batch
 
 
-def _of_commits(batch: pa.RecordBatch, commit_times: frozenset[str] | None) -> pa.RecordBatch:
+def of_commits(batch: pa.RecordBatch, commit_times: frozenset[str] | None) -> pa.RecordBatch:
     if commit_times is None:
         return batch
     wanted = pa.array(sorted(commit_times), pa.string())

@@ -60,7 +60,7 @@ def encode_plan(plan: CompactionPlan) -> bytes:
     Raises RefusedError for a plan whose commit might be too large to read.
     """
     record = {
-        "operations": [_encode_operation(plan, operation) for operation in plan.operations],
+        "operations": [encode_operation(plan, operation) for operation in plan.operations],
         "extraMetadata": {
             "eventide.format": FORMAT,
             **({} if plan.cut_ms is None else {_CUT_KEY: str(plan.cut_ms)}),
@@ -131,7 +131,7 @@ def _decode_foreign(operation: Document) -> ForeignOperation:
     return ForeignOperation(partition, file_id, operation.required_text("baseInstantTime"), base, logs)
 
 
-def _encode_operation(plan: CompactionPlan, operation: PlannedOperation) -> dict[str, Any]:
+def encode_operation(plan: CompactionPlan, operation: PlannedOperation) -> dict[str, Any]:
     has_links = plan.link_mode is not LinkMode.PREFIX
     linked = _linked(operation)
     assert _fits(operation, plan.link_mode), f"{operation.left_overs} in a plan with link mode {plan.link_mode}"
@@ -275,11 +275,11 @@ def _decode_operation(operation: Document, detail: Document, link_mode: LinkMode
         captures_changes=bool(detail.boolean("captures_changes")),
         rests_on_no_deletes=bool(detail.boolean("no_deletes")),
     )
-    _check_agreement(operation, decoded, link_mode)
+    check_agreement(operation, decoded, link_mode)
     return decoded
 
 
-def _check_agreement(operation: Document, decoded: PlannedOperation, link_mode: LinkMode) -> None:
+def check_agreement(operation: Document, decoded: PlannedOperation, link_mode: LinkMode) -> None:
     has_links = link_mode is not LinkMode.PREFIX
     listed = [log.name for log in (*decoded.compacted, *(left.log_file for left in _linked(decoded)))]
     links = _symlinks(decoded) if has_links else []

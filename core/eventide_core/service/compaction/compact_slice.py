@@ -52,7 +52,7 @@ class SliceCompactor:
         paths = (task.new_base_path, *(path for path, _ in planned))
         earlier, *infos = responses(self.storage, self.storage.stat, paths)
         for (path, size), info in zip(planned, infos, strict=True):
-            _check_size(info, path, size)
+            check_size(info, path, size)
         if earlier is not None:
             may_write()
             link_left_overs(self.storage, task)
@@ -124,9 +124,9 @@ class SliceCompactor:
 
     def _check_carried(self, task: MergeTask, result: MergeResult) -> None:
         if task.carried_path is not None and result.carried_size is not None:
-            _check_size(self.storage.stat(task.carried_path), task.carried_path, result.carried_size)
+            check_size(self.storage.stat(task.carried_path), task.carried_path, result.carried_size)
         if task.change_log_path is not None and result.change_log_size is not None:
-            _check_size(self.storage.stat(task.change_log_path), task.change_log_path, result.change_log_size)
+            check_size(self.storage.stat(task.change_log_path), task.change_log_path, result.change_log_size)
 
 
 class _LateOutput:
@@ -166,10 +166,10 @@ def link_left_overs(storage: Storage, task: MergeTask) -> None:
                 raise PlanMismatchError(
                     f"the plan at {task.instant} links {source} to {target} in mode prefix, which needs no links"
                 )
-        _check_size(storage.stat(target), target, size)
+        check_size(storage.stat(target), target, size)
 
 
-def _check_size(info: FileInfo | None, path: str, size: int) -> None:
+def check_size(info: FileInfo | None, path: str, size: int) -> None:
     if info is None:
         raise MissingFileError(f"{path}, which the plan names, does not exist: roll the plan back and plan again")
     if info.size != size:

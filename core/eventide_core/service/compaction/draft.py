@@ -290,7 +290,7 @@ class _Picked:
     def left_out_below(self, facts: Sequence[SliceFacts], instant: str) -> list[EventTimeRange]:
         """The ranges of log files from before `instant` that the plan leaves unchanged, also if they begin before T."""
         not_now = [fact.uncompacted for s in (*self.left_out, *self.wait) for fact in s.facts.below]
-        return [*not_now, *(fact.uncompacted for of_slice in facts for fact in _covered(of_slice, instant))]
+        return [*not_now, *(fact.uncompacted for of_slice in facts for fact in covered_logs(of_slice, instant))]
 
     def waits_for(self, moment: _Moment) -> str | None:
         if moment.waits_for is not None or self.now or not self.wait:
@@ -330,7 +330,7 @@ def _is_reached(asked_ms: int, published_ms: int, facts: Sequence[SliceFacts]) -
     return watermark_ms is not None and asked_ms <= watermark_ms
 
 
-def _covered(facts: SliceFacts, moment: str) -> list[LogFacts]:
+def covered_logs(facts: SliceFacts, moment: str) -> list[LogFacts]:
     """The log files from before the quiet moment between later ones, which exist on version 6 if writes have overlapped."""
     return [fact for fact in facts.log_facts[len(facts.below) :] if max(fact.instants, default="") <= moment]
 

@@ -47,7 +47,7 @@ class Replanner:
                 log_files=tuple(log for log in file_slice.log_files if not is_in_new_slice(state, plan.instant, log)),
             )
             token = f"{number}-{attempt}-0"
-            selection = self._grown(state, plan, op, old)
+            selection = self.grown(state, plan, op, old)
             if selection is None:
                 operations.append(
                     whole_slice(old, plan.instant, token, _CHANGED, FallbackReason.CHANGED_AFTER_PLANNING)
@@ -58,7 +58,7 @@ class Replanner:
         again = replace(plan, operations=tuple(operations))
         return with_change_logs(again) if any(op.captures_changes for op in plan.operations) else again
 
-    def _grown(self, state: TableState, plan: CompactionPlan, op: PlannedOperation, old: FileSlice) -> Selection | None:
+    def grown(self, state: TableState, plan: CompactionPlan, op: PlannedOperation, old: FileSlice) -> Selection | None:
         """The operation's split with the slice's new log files left over; None if it has to be compacted in full."""
         planned = [log.path for log in (*op.compacted, *(left.log_file for left in op.left_overs))]
         paths = [log.path for log in old.log_files]

@@ -254,7 +254,7 @@ class CompactionRunner:
 
         Returns None if another process was faster.
         """
-        self._wait_for_unaware_writes(plan, config)
+        self.wait_for_unaware_writes(plan, config)
         with self.lock.acquire() as lease:
             state, stored = self.files.requests.both(
                 partial(TableState.load, self.files), partial(self.files.plan, config, plan.instant)
@@ -265,7 +265,7 @@ class CompactionRunner:
             plan = require_ours(stored)
             self.metadata.check(state.config, RowChange.NONE)
             self._check_pending(state, plan)
-            overtaken = _overtaken(state, plan)
+            overtaken = why_overtaken(state, plan)
             if overtaken is not None:
                 return self._roll_back(state, plan, overtaken, lease)
             changed = [op for op in plan.operations if not is_as_planned(state, plan, op)]
@@ -291,7 +291,7 @@ class CompactionRunner:
         CompactionRollback(self.files, self.metadata).undo(state, plan.instant, lease)
         return _RolledBack(plan, why)
 
-    def _wait_for_unaware_writes(self, plan: CompactionPlan, config: TableConfig) -> None:
+    def wait_for_unaware_writes(self, plan: CompactionPlan, config: TableConfig) -> None:
         """Version 6: waits, as long as configured, for the writes that are pending now to end.
 
         They may have loaded the timeline without the plan, and then append to the old slices. A write that begins later
@@ -345,7 +345,7 @@ class CompactionRunner:
                 remove_markers(self.files, plan)  # this process's own markers; another process was faster
                 return None
             self._check_pending(state, plan)
-            overtaken = _overtaken(state, plan)
+            overtaken = why_overtaken(state, plan)
             if overtaken is not None:
                 return self._roll_back(state, plan, overtaken, lease)
             for op in plan.operations:
@@ -405,7 +405,7 @@ class _RolledBack:
     why: str
 
 
-def _overtaken(state: TableState, plan: CompactionPlan) -> str | None:
+def why_overtaken(state: TableState, plan: CompactionPlan) -> str | None:
     """Why the plan's instant isn't quiet after all (version 8 and later); None if it is.
 
     A writer chooses its instant before it creates its file. So a write with an earlier instant may have become visible

@@ -93,7 +93,7 @@ class ForeignCompactionRunner:
             results = run_tasks(self.engine, self.compact_slice, executed, tasks, progress)
         except EventideError:
             with self.lock.acquire() as lease:
-                if self._is_ended(plan, executed, lease):
+                if self.is_ended(plan, executed, lease):
                     return
             raise
         try:
@@ -145,12 +145,12 @@ class ForeignCompactionRunner:
         changes = FileChanges(RowChange.NONE, added_files(executed, results))
         known = self.metadata.known_ahead(self.files.config(), plan.instant, changes)
         with self.lock.acquire() as lease:
-            if self._is_ended(plan, executed, lease):
+            if self.is_ended(plan, executed, lease):
                 return
             state = TableState.load(self.files)
             self._check_neighbours(state, plan)
             _check_slices(state, executed)
-            self._remove_markers(executed, lease)
+            self.remove_markers_of(executed, lease)
             timeline = self.files.on_timeline(state.config)
             if not timeline.put(_inflight(plan.instant), None, attempt.encode()):
                 self._remove(made_files(executed), executed, lease)
@@ -161,7 +161,7 @@ class ForeignCompactionRunner:
                     f"another engine rolled back its compaction plan at {plan.instant} while eventide ran it, and nothing "
                     "of eventide's is left"
                 )
-            self._check_made(plan, results)
+            self.check_made(plan, results)
             self.metadata.revert(state.config, lease, plan.instant)
             update = self.metadata.prepare(state.config, lease, plan.instant, changes, known)
             lease.check()
@@ -189,7 +189,7 @@ class ForeignCompactionRunner:
         if state.config.layout.writers_follow_plans:
             check_pending_writes(state.timeline, plan.instant)
 
-    def _check_made(self, plan: ForeignPlan, results: Sequence[MergeResult]) -> None:
+    def check_made(self, plan: ForeignPlan, results: Sequence[MergeResult]) -> None:
         for result in results:
             info = self.files.storage.stat(result.new_base_path)
             if info is None or info.size != result.base_size:
@@ -198,7 +198,7 @@ class ForeignCompactionRunner:
                     f"compaction at {plan.instant}; try again when that has completed"
                 )
 
-    def _is_ended(self, plan: ForeignPlan, executed: CompactionPlan, lease: Lease) -> bool:
+    def is_ended(self, plan: ForeignPlan, executed: CompactionPlan, lease: Lease) -> bool:
         """Whether the compaction has completed. Removes this attempt's files, unless the commit names them.
 
         Raises BusyError if another engine has begun the plan since.
@@ -223,9 +223,9 @@ class ForeignCompactionRunner:
 
     def _remove(self, paths: Sequence[str], executed: CompactionPlan, lease: Lease) -> None:
         delete_each(self.files.storage, paths, lease)
-        self._remove_markers(executed, lease)
+        self.remove_markers_of(executed, lease)
 
-    def _remove_markers(self, executed: CompactionPlan, lease: Lease) -> None:
+    def remove_markers_of(self, executed: CompactionPlan, lease: Lease) -> None:
         """Removes only this attempt's files, because another engine's may be beside them."""
         lease.check()
         for op in executed.operations:
