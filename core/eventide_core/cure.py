@@ -37,12 +37,12 @@ class Cure:
     @classmethod
     def rollback(cls, instant: str, *, force: bool = False) -> "Cure":
         """Undoes an action. `force`: also where nothing shows whether its writer is alive."""
-        return cls("rollback", instant, _if_true("force", force))
+        return cls("rollback", instant, _forced(force))
 
     @classmethod
     def execute(cls, instant: str, *, force: bool = False) -> "Cure":
         """Completes a compaction that is pending. `force`: also one that another engine has begun."""
-        return cls("execute", instant, _if_true("force", force))
+        return cls("execute", instant, _forced(force))
 
     @classmethod
     def restore(cls, savepoint: str) -> "Cure":
@@ -127,8 +127,8 @@ def in_words(text: str, words: Callable[[Cure], str]) -> str:
     return _TEXT.sub(worded, text)
 
 
-def _if_true(name: str, value: bool) -> tuple[tuple[str, Value], ...]:
-    return ((name, True),) if value else ()
+def _forced(force: bool) -> tuple[tuple[str, Value], ...]:
+    return (("force", True),) if force else ()
 
 
 def _value(node: ast.expr) -> Value:

@@ -19,6 +19,8 @@ class Lease(Protocol):
 
 
 class TableLock(Protocol):
+    """At most one process holds the lock of a table, whichever engine it runs. A holder that dies loses it in time."""
+
     def acquire(self) -> Lease:
         """Acquires the table lock; waits as long as configured. Raises LockError."""
         ...

@@ -133,8 +133,8 @@ class TableChanges(TableQueries):
         deletes: "pa.Table | None",
         *,
         progress: Progress | None,
+        updated: int,
         inserted: int = 0,
-        updated: int = 0,
         sources: "Mapping[Self, SourceState] | None" = None,
     ) -> "WriteResult":
         """Writes upserts and deletes in one commit, unless the table's rows have changed since `table` was loaded."""

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 ArrowType: TypeAlias = Any
 Flags: TypeAlias = npt.NDArray[np.bool_]
+Numbers: TypeAlias = npt.NDArray[np.int64]
 
 
 def to_arrow(values: npt.NDArray[Any], is_null: Flags | None = None) -> Any:

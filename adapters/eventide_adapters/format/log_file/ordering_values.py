@@ -7,18 +7,16 @@ can't read such a table.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.columns.arrow_numpy import null_flags, to_arrow, to_numbers
+from eventide_adapters.format.columns.arrow_numpy import Numbers, null_flags, to_arrow, to_numbers
 from eventide_adapters.format.columns.field_path import column_at, type_at
 from eventide_core.errors import UnsupportedTableError
 
-Numbers: TypeAlias = npt.NDArray[np.int64]
 LEAST = np.iinfo(np.int64).min
 
 

@@ -23,9 +23,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide_adapters.format.avro.schema import table_fields
-from eventide_adapters.format.columns.arrow_numpy import to_arrow
+from eventide_adapters.format.columns.arrow_numpy import Numbers, to_arrow
 from eventide_adapters.format.columns.field_path import top_level
-from eventide_adapters.format.log_file.ordering_values import Numbers, common_ranks, orderings_of
+from eventide_adapters.format.log_file.ordering_values import common_ranks, orderings_of
 from eventide_adapters.format.merge.custom_fold import newer_wins
 from eventide_adapters.format.merge.key_index import KeyIndex
 from eventide_adapters.format.merge.log_fold import FoldedLogFiles

@@ -22,11 +22,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.columns.arrow_numpy import to_arrow, to_numbers
+from eventide_adapters.format.columns.arrow_numpy import Numbers, to_arrow, to_numbers
 
 Prints = npt.NDArray[np.uint64]
 Places = npt.NDArray[np.int32]
-Numbers = npt.NDArray[np.int64]
 
 _ASKED_SHARE_MAX: Final = 4  # if more keys are requested, building Arrow's table each time costs little in comparison
 _STEPS_MAX: Final = 64  # with half of the slots free, different fingerprints take a dozen steps

@@ -24,8 +24,8 @@ from typing import Any, Final, assert_never
 import numpy as np
 import pyarrow as pa
 
-from eventide_adapters.format.columns.arrow_numpy import empty_array, null_flags, to_arrow
-from eventide_adapters.format.log_file.ordering_values import LEAST, Numbers, ordering_type, orderings_of, ranks
+from eventide_adapters.format.columns.arrow_numpy import Numbers, empty_array, null_flags, to_arrow
+from eventide_adapters.format.log_file.ordering_values import LEAST, ordering_type, orderings_of, ranks
 from eventide_adapters.format.log_file.records import DataBlock, DeleteBlock
 from eventide_adapters.format.merge.custom_fold import fold_custom
 from eventide_adapters.format.merge.key_index import KeyIndex

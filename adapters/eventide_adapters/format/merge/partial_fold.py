@@ -18,8 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.columns.arrow_numpy import to_arrow
-from eventide_adapters.format.log_file.ordering_values import Numbers
+from eventide_adapters.format.columns.arrow_numpy import Numbers, to_arrow
 from eventide_core.table.records.record_shape import PartialUpdate
 
 Flags: TypeAlias = npt.NDArray[np.bool_]

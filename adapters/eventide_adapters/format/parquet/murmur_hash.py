@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from eventide_adapters.format.columns.arrow_numpy import Numbers
+
 Words = npt.NDArray[np.uint32]
-Numbers = npt.NDArray[np.int64]
 
 _FACTOR: Final = np.uint32(0x5BD1E995)
 _KEYS_AT_ONCE: Final = 1 << 14

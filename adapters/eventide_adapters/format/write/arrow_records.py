@@ -13,10 +13,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventide_adapters.format.columns.arrow_numpy import Numbers
 from eventide_adapters.format.write.global_keys import PLACE, HomeLookup, homes_of, place_records
 from eventide_adapters.format.write.incoming_schema import evolved_schema
 from eventide_adapters.format.write.indexed_keys import (
@@ -46,8 +46,6 @@ from eventide_core.table.files.slice_read import SliceRead
 from eventide_core.table.records.schema import PARTITION_PATH, RECORD_KEY, AvroSchema
 from eventide_core.table.settings.write_shape import SchemaRules, WriteShape
 from eventide_core.table.timeline.commit_metadata import WriteStat
-
-Numbers = npt.NDArray[np.int64]
 
 
 @dataclass(slots=True)

@@ -22,6 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventide_adapters.format.columns.arrow_numpy import Numbers
 from eventide_adapters.format.columns.field_path import top_level
 from eventide_adapters.format.log_file.ordering_values import common_ranks, orderings_of
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
@@ -33,8 +34,6 @@ from eventide_core.table.records.schema import PARTITION_PATH, RECORD_KEY
 from eventide_core.table.settings.write_shape import WriteShape
 
 PLACE: Final = "_eventide_place"
-
-Numbers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)

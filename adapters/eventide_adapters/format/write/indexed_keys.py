@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventide_adapters.format.columns.arrow_numpy import Numbers
 from eventide_adapters.format.write.global_keys import Homes, homes_of, place_records
 from eventide_adapters.format.write.java_hash import index_groups_of
 from eventide_adapters.format.write.key_lookup import LookupTask
@@ -24,7 +25,6 @@ from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.schema import PARTITION_PATH, RECORD_KEY
 from eventide_core.table.settings.write_shape import WriteShape
 
-Numbers = npt.NDArray[np.int64]
 Found: TypeAlias = tuple[Numbers, "pa.Array[Any]"]
 """The positions of the keys that a lookup in a slice found, and their ordering values."""
 

@@ -233,28 +233,23 @@ FILE_SLICES = Check(
     "file-slices",
     "I9",
     "base files and log files form file slices, and no slice has two base files",
-    "two attempts of a task leave two base files of one slice, and readers may choose either",
     check_file_slices,
 )
 COMMITTED_FILES = Check(
     "committed-files",
     "I10",
     "every file that a completed write put into a live slice exists, with the size that was written",
-    "a log file is lost: its records are missing from every query, and no reader reports it",
     check_committed_files,
 )
 SAVEPOINTS = Check(
     "savepoints",
     "I7",
     "every file that a savepoint keeps exists",
-    "a cleaner that keeps files by name removes the target of a saved link",
     check_savepoints,
 )
 ORPHANS = Check(
     "orphan-files",
     "I6",
     "every base file and log file belongs to a completed or pending write",
-    "the copy that a rolled-back compaction left counts as committed once its instant is before the "
-    "timeline: its records count twice",
     check_orphans,
 )

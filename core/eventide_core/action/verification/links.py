@@ -80,21 +80,18 @@ LINKS = Check(
     "links",
     "I5, I14",
     "each link points directly to the file of its file group that its commit names, inside the table",
-    ("a cleaner that ignores links removes the target: the slice's left-overs are lost, or every query fails"),
     check_links,
 )
 COPIES = Check(
     "left-over-copies",
     "I5",
     "each copy of a left-over has the size of the original log file",
-    "a copy is interrupted: readers skip the torn block, and lose its records without an error",
     check_copies,
 )
 COPIED_BYTES = Check(
     "left-over-bytes",
     "I5",
     "each copy of a left-over has the bytes of the original log file",
-    "a copy has the right size and other content: readers see other records than were committed",
     check_copied_bytes,
     is_deep=True,
 )
@@ -102,6 +99,5 @@ LEFT_OVERS = Check(
     "left-overs",
     "S1",
     "left-overs are visible in the new slice, before everything written since",
-    "a copy has a name that sorts after a later log file: an old version wins over the new one",
     check_left_overs,
 )

@@ -62,7 +62,7 @@ Observation = Finding | Remark | Unchecked | Unsupported
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A named invariant. `against` is the counterexample.
+    """A named invariant. docs/verification.md has the counterexample of each.
 
     `invariant` has its numbers in docs/invariants.md, such as `I10, I13`; `promise` states in words what holds if the check
     passes. `observe` yields its report on a table, in the order of the report, and nothing if all is well. `is_deep`: it
@@ -72,7 +72,6 @@ class Check:
     name: str
     invariant: str
     promise: str
-    against: str
     observe: Callable[[TableFacts], Iterable[Observation]]
     is_deep: bool = False
     is_of_slices: bool = False

@@ -90,14 +90,12 @@ SETTINGS = Check(
     "settings",
     "I1",
     "hoodie.properties is complete, and keys, orders and partitions records as every commit did",
-    "someone edits the ordering field: merges keep the wrong versions",
     check_settings,
 )
 RECORD_KEYS = Check(
     "record-keys",
     "I1",
     "the record key of each row in a base file is that of its key fields",
-    "someone edits the record key: an upsert inserts its rows again",
     check_record_keys,
     is_deep=True,
     is_of_slices=True,

@@ -189,13 +189,11 @@ TIMELINE = Check(
     "timeline",
     "I12",
     "each instant belongs to one action, completes once, and can be decoded",
-    "two executors of one plan complete it at two times: readers see two new slices",
     check_timeline,
 )
 PENDING_PLANS = Check(
     "pending-plans",
     "I13",
     "every file that a pending compaction needs exists as planned",
-    "someone removes a log file of a plan: an executor would treat the slice as empty",
     check_pending_plans,
 )

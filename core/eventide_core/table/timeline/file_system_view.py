@@ -137,13 +137,13 @@ class FileSystemView:
                 latest.append(visible[-1])
         return tuple(latest)
 
-    def latest_base_files(self, as_of: str | None = None) -> tuple[FileSlice, ...]:
+    def latest_base_files(self) -> tuple[FileSlice, ...]:
         """The latest slice with a base file of each file group, without its log files: what a read-optimized query reads."""
         latest: list[FileSlice] = []
         for group, slices in self.slices.items():
-            if self.is_replaced(group, as_of):
+            if self.is_replaced(group):
                 continue
-            based = [s for s in slices if s.base_file is not None and (as_of is None or s.base_instant <= as_of)]
+            based = [s for s in slices if s.base_file is not None]
             if based:
                 last = based[-1]
                 latest.append(FileSlice(last.partition, last.file_id, last.base_instant, last.base_file, ()))

@@ -200,7 +200,6 @@ def test_a_replaced_file_group_is_gone_from_its_replacement_on() -> None:
     assert [s.file_id for s in view.latest_slices()] == ["f-1"]
     assert [s.file_id for s in view.latest_base_files()] == ["f-1"]
     assert [s.file_id for s in view.latest_slices(_t(2))] == ["f-0"]
-    assert [s.file_id for s in view.latest_base_files(_t(2))] == ["f-0"]
     assert [s.file_id for s in view.latest_slices(_t(3))] == ["f-1"]
 
 
