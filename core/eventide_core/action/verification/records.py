@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from eventide_core.action.verification.cures import restore_cure
-from eventide_core.action.verification.facts import RecordFacts, TableFacts
+from eventide_core.action.verification.facts import TableFacts
 from eventide_core.action.verification.lost_completions import lost_completions
+from eventide_core.action.verification.parts import RecordFacts
 from eventide_core.action.verification.result import Check, Finding, Observation, Remark, Unchecked
 from eventide_core.errors import counted, format_timestamp
 from eventide_core.table.files.content_audit import RepeatedKey, StrayKeys

@@ -9,13 +9,8 @@ from dataclasses import dataclass
 
 from eventide_core.action.compaction.slice_selection import LogFacts
 from eventide_core.action.repair.repairs import BACKUP_DIRECTORY
-from eventide_core.action.verification.facts import (
-    BaseFacts,
-    EventTimeFacts,
-    IndexFacts,
-    RemovalFacts,
-    TableFacts,
-)
+from eventide_core.action.verification.facts import TableFacts
+from eventide_core.action.verification.parts import BaseFacts, EventTimeFacts, IndexFacts, RemovalFacts
 from eventide_core.config import METADATA_COMPACT_AFTER, Options
 from eventide_core.cure import Cure
 from eventide_core.errors import EventideError, MissingFileError

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from functools import partial
 
-from eventide_core.action.verification.facts import BlockFacts, LogScan
+from eventide_core.action.verification.parts import BlockFacts, LogScan
 from eventide_core.errors import EventideError
 from eventide_core.ports import Engine, Storage
 from eventide_core.service.state.data_directories import directories_of_data

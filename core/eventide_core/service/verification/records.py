@@ -6,7 +6,8 @@ from functools import partial
 from typing import TypeVar
 
 from eventide_core.action.query.planner import plan_slices
-from eventide_core.action.verification.facts import RecordFacts, TableFacts
+from eventide_core.action.verification.facts import TableFacts
+from eventide_core.action.verification.parts import RecordFacts
 from eventide_core.errors import EventideError
 from eventide_core.ports import ContentAudit, Engine, Progress
 from eventide_core.service.state.table import TableState

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from eventide_core.action.verification.facts import ArchivedFacts, LogScan
+from eventide_core.action.verification.parts import ArchivedFacts, LogScan
 from eventide_core.errors import CorruptTimelineError, EmptyPlanError
 from eventide_core.ports import ArchivedTimeline, Storage
 from eventide_core.service.state.table_files import TableFiles
