@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from eventide_core.service.write.batch import BatchWriter
 
 # Requests to storage, such as listing a directory or reading a commit, take about 20 ms each.
-_QUESTIONS_AT_ONCE = 16
+_REQUESTS_AT_ONCE = 16
 
 
 class SystemClock:
@@ -422,7 +422,7 @@ def _table_files(storage: Storage, engine: Engine, clock: Clock, options: Option
 
 def _requests(storage: Storage) -> Requests:
     """On threads from the first one if the storage is a server."""
-    return Requests((LocalEngine if storage.is_remote else RequestEngine)(_QUESTIONS_AT_ONCE))
+    return Requests((LocalEngine if storage.is_remote else RequestEngine)(_REQUESTS_AT_ONCE))
 
 
 def _archived_timeline(storage: Storage, config: TableConfig) -> ArchivedTimeline:

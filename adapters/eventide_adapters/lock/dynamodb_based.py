@@ -101,7 +101,7 @@ class DynamoDBBasedLock:
         waited_ms = unchanged_ms = 0
         seen: _LockItem | None = None
         while True:
-            item = self._look()
+            item = self._read()
             if item is not None and (seen is None or item.version != seen.version):
                 if seen is None:
                     allowed_ms += item.lease_ms + _POLL_MS
@@ -142,7 +142,7 @@ class DynamoDBBasedLock:
 
     def check(self, version: str) -> None:
         """Raises LockLostError if the lock doesn't have this version."""
-        item = self._look()
+        item = self._read()
         if item is None or item.version != version:
             now = "is gone" if item is None else f"is now held by {item.owner!r}"
             raise LockLostError(f"the table lock {self.place} was lost: it {now}; nothing was written after that")
@@ -171,10 +171,10 @@ class DynamoDBBasedLock:
         return version if is_taken or self._holds(version) else None
 
     def _holds(self, version: str) -> bool:
-        item = self._look()
+        item = self._read()
         return item is not None and item.version == version
 
-    def _look(self) -> _LockItem | None:
+    def _read(self) -> _LockItem | None:
         answer = self._service.ask("get_item", TableName=self._table, Key=self._item_key, ConsistentRead=True)
         return _parse(answer["Item"], self.place) if "Item" in answer else None
 

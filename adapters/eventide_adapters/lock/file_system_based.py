@@ -85,7 +85,7 @@ class FileSystemBasedLock:
                     return FileSystemBasedLease(self, content)
             except StorageError as lost:
                 failure = lost
-            file = self._look()
+            file = self._read()
             # Only the reply was lost, or the storage's client repeated the request and found its own file.
             if file is not None and file.content == content:
                 return FileSystemBasedLease(self, content)
@@ -105,7 +105,7 @@ class FileSystemBasedLock:
         self._storage.delete(probe)
 
     def check(self, content: bytes) -> None:
-        file = self._look_as_holder()
+        file = self._read_as_holder()
         if file is None or file.content != content:
             now = "is gone" if file is None else f"is now held by {_owner_in(file.content)}"
             raise LockLostError(f"the table lock {self._place} was lost: it {now}; nothing was written after that")
@@ -117,14 +117,14 @@ class FileSystemBasedLock:
 
     def release(self, content: bytes) -> None:
         """Releases the lock, unless another owner has it now."""
-        file = self._look_as_holder()
+        file = self._read_as_holder()
         if file is not None and file.content == content:
             if self._expire_ms:
                 self._remove(file)
             else:
                 discard(self._storage, self._path)
 
-    def _look(self) -> _LockFile | None:
+    def _read(self) -> _LockFile | None:
         info = self._storage.stat(self._path)
         if info is None:
             return None
@@ -133,10 +133,10 @@ class FileSystemBasedLock:
         except MissingFileError:
             return None
 
-    def _look_as_holder(self) -> _LockFile | None:
+    def _read_as_holder(self) -> _LockFile | None:
         """The lock, without its age if locks don't expire: one request less for each check."""
         if self._expire_ms:
-            return self._look()
+            return self._read()
         try:
             return _LockFile(self._storage.read(self._path), 0)
         except MissingFileError:
@@ -152,7 +152,7 @@ class FileSystemBasedLock:
         if not self._storage.put_if_absent(claim, b""):
             return False
         try:
-            if self._look() == file:
+            if self._read() == file:
                 self._storage.delete(self._path)
         finally:
             self._storage.delete(claim)

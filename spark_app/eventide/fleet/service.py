@@ -30,7 +30,7 @@ from eventide_core.action.freshness.freshness import Freshness
 from eventide_core.errors import ConfigError, EventideError
 from eventide_core.ports import Clock, Engine, NoProgress
 
-_LOOK_SECONDS: Final = 0.5
+_POLL_SECONDS: Final = 0.5
 """The poll interval for shutdown of an idle service."""
 _DECISIVE: Final = ("resume", "compact", "freshness")
 """The steps without which a table doesn't reach its target."""
@@ -125,7 +125,7 @@ class FleetService:
                 if not running:
                     ending.wait(self._patience())
                     continue
-                for number in _ended(running, reports, self._patience() if is_choosing() else _LOOK_SECONDS):
+                for number in _ended(running, reports, self._patience() if is_choosing() else _POLL_SECONDS):
                     yield self._taken(running.pop(number).result())
         finally:
             threads.shutdown(wait=False, cancel_futures=True)
@@ -133,8 +133,8 @@ class FleetService:
     def _patience(self) -> float:
         """Seconds until a table can be chosen, at most the interval at which the service checks for its shutdown."""
         wakes = self.scheduler.wakes_at(self.clock.now_ms())
-        left = _LOOK_SECONDS if wakes is None else (wakes - self.clock.now_ms()) / 1000
-        return min(_LOOK_SECONDS, max(0.001, left))
+        left = _POLL_SECONDS if wakes is None else (wakes - self.clock.now_ms()) / 1000
+        return min(_POLL_SECONDS, max(0.001, left))
 
     def _taken(self, ended: "_Ended") -> FleetRound:
         """Hands a round's result to the scheduler, and remembers it."""
@@ -204,7 +204,7 @@ def _ended(running: Mapping[int, Handed[_Ended]], reports: SimpleQueue[int], pat
     with suppress(Empty):
         number = reports.get(timeout=patience)
         return [number] if number in running else []
-    if patience == _LOOK_SECONDS:
+    if patience == _POLL_SECONDS:
         for work in running.values():  # a thread that died before its round, for lack of memory, has left it
             work.run()
     return [number for number, work in running.items() if work.done()]  # also one that had no memory for its report

@@ -18,7 +18,7 @@ NAMES = ["a", "b", "c"]
 
 def served(directory: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The tables of the rounds of a fleet, none of which is there, so that each round ends with an error."""
-    monkeypatch.setattr(service, "_LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(service, "_POLL_SECONDS", 0.01)
     parts = ["[fleet]\nworkers = 2\n", '[defaults]\ntarget_lag = "1h"\ndata_latency = "30m"\n']
     parts += [f"[[table]]\nuri = '{directory / name}'\n" for name in NAMES]
     (directory / "fleet.toml").write_text("".join(parts), encoding="utf-8")

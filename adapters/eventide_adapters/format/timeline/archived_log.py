@@ -83,7 +83,7 @@ _MERGE_PLAN_SCHEMA: Final = ContainerSchema.of(
         ],
     }
 )
-_LOOKS: Final = 5
+_READS_MAX: Final = 5
 _WRITES: Final = frozenset(str(action) for action in WRITE_ACTIONS)
 _TEXT: Final = {"type": ["null", "string"], "default": None}
 _NAME: Final = {"type": "record", "name": "HoodieArchivedMetaEntry", "namespace": "org.apache.hudi.avro.model"}
@@ -270,7 +270,7 @@ class LogArchivedTimeline:
 
     def _loaded(self) -> dict[str, _Entry]:
         if self._entries is None:
-            for _ in range(_LOOKS - 1):
+            for _ in range(_READS_MAX - 1):
                 with suppress(MissingFileError):  # a merge removed it after the listing
                     self._entries = self._listed()
                     return self._entries

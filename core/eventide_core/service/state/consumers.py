@@ -29,7 +29,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}", re.ASCII)
 _STATE = re.compile(r"(\d{20})\.json", re.ASCII)
 _VIEW_SUFFIX: Final = ".view"
 _STRAY_MS: Final = 24 * 60 * 60 * 1000  # no runner is paused for a day between its view and the state that names it
-_LOOKS: Final = 5  # between a listing and the read, another runner may have made two steps
+_READS_MAX: Final = 5  # between a listing and the read, another runner may have made two steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class ConsumerFiles:
 
     def progress(self) -> Progress | None:
         """The latest state; None for a new consumer. Raises CorruptTimelineError."""
-        for _ in range(_LOOKS - 1):
+        for _ in range(_READS_MAX - 1):
             try:
                 return self._latest()
             except MissingFileError:

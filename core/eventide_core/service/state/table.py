@@ -36,7 +36,7 @@ from eventide_core.table.timeline.source_notes import SourceNote, latest_notes, 
 from eventide_core.table.timeline.timeline import Timeline
 
 _END_OF_TIME = "9" * 20
-_LOOKS = 5
+_READS_MAX = 5
 """The number of reads of the table before a missing file counts as missing: a busy archival interfered with one read in
 sixty.
 """
@@ -384,7 +384,7 @@ class TableState:
 
 
 def _looked_again(look: Callable[[], TableState]) -> TableState:
-    for _ in range(_LOOKS - 1):
+    for _ in range(_READS_MAX - 1):
         with suppress(MissingFileError):
             return look()
     return look()
