@@ -148,10 +148,15 @@ def run_tasks(
     progress: Progress,
     ahead: MergesAhead | None = None,
 ) -> list[MergeResult]:
-    """The result of each task, in their order. Those that run ahead go on if they are the same. Raises what one raises."""
+    """The result of each task, in their order. Those that run ahead go on if they are the same. Raises what one raises.
+
+    A result belongs to the task of its base file, whatever the order in which an engine returns them: the commit states
+    figures of each slice.
+    """
     progress.start("compacting", len(tasks))
     results = None if ahead is None else ahead.finished(tasks)
-    if results is not None:
-        return results
-    sizes = [op.base_size + sum(log.size for log in op.read_logs) for op in plan.operations]
-    return engine.map(compact_slice, tasks, sizes=sizes, on_done=progress.advance)
+    if results is None:
+        sizes = [op.base_size + sum(log.size for log in op.read_logs) for op in plan.operations]
+        results = engine.map(compact_slice, tasks, sizes=sizes, on_done=progress.advance)
+    by_base = {result.new_base_path: result for result in results}
+    return [by_base[task.new_base_path] for task in tasks]

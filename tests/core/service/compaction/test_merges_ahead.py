@@ -19,6 +19,7 @@ from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.config import LinkChoice
 from eventide_core.errors import InstantNotFoundError
 from eventide_core.ports import NoProgress
+from eventide_core.service.compaction.compact_slice import SliceCompactor
 from eventide_core.service.compaction.merge_tasks import MergesAhead, merges_ahead
 from support.append_tables import START_MS, make, rows, seen
 
@@ -130,6 +131,31 @@ def test_an_engine_that_is_passed_merges_ahead_too(table: Table) -> None:
     engine = Counted(2)
     table.compact(before=START_MS + 50, engine=engine)
     assert engine.begun == 1
+    assert table.verify(deep=True).ok
+
+
+def test_a_result_is_that_of_its_slice_whatever_the_engines_order(table: Table) -> None:
+    """The commit states sizes and counts of each slice."""
+
+    class Reversed(LocalEngine):
+        reversed = 0
+
+        def begin(self, *_: Any, **__: Any) -> Any:
+            return None
+
+        def map(self, function: Any, items: Any, **named: Any) -> Any:
+            results = super().map(function, items, **named)
+            if not isinstance(function, SliceCompactor):
+                return results
+            self.reversed = len(results)
+            return results[::-1]
+
+    engine = Reversed(2)
+    table.upsert(
+        rows(*((f"k{number}", part, 12, "more") for part in "bc" for number in range(2 if part == "b" else 9)))
+    )
+    table.compact(before=START_MS + 50, engine=engine)
+    assert engine.reversed > 1
     assert table.verify(deep=True).ok
 
 
