@@ -62,7 +62,8 @@ def spark_session(jar: str, scratch: str, metastore: str | None) -> SparkSession
         # throws code away and interprets it.
         .config(
             "spark.driver.extraJavaOptions",
-            "-Duser.timezone=UTC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC -Xmn512m",
+            f"-Djava.io.tmpdir={scratch} -Duser.timezone=UTC"
+            " -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC -Xmn512m",
         )
         .config("spark.driver.memory", "2g")
         .config("spark.driver.bindAddress", "127.0.0.1")

@@ -48,7 +48,7 @@ def java_process(java: Path, classpath: Sequence[str], options: Sequence[str], l
         port, process = cast(Any, launch_gateway)(
             jarpath=str(next(SPARK_JARS.glob("py4j-*.jar"))),
             classpath=":".join(classpath),
-            javaopts=[*options],
+            javaopts=[f"-Djava.io.tmpdir={log.parent}", *options],
             java_path=str(java),
             die_on_exit=True,
             return_proc=True,

@@ -233,7 +233,10 @@ def main() -> None:
     threading.Thread(target=listen, daemon=True).start()
     launched: Any = launch_gateway(
         classpath=os.pathsep.join(config["classpath"]),
-        javaopts=["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx512m", "-Duser.timezone=UTC"],
+        javaopts=[
+            f"-Djava.io.tmpdir={Path(config['truth']).parent}",
+            *("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx512m", "-Duser.timezone=UTC"),
+        ],
         die_on_exit=True,
         enable_auth=True,
         jarpath=config["py4j"],
