@@ -32,16 +32,13 @@ from eventide_core.table.records.record_shape import DeleteMarker
 from eventide_core.table.settings.table_config import TableConfig
 
 if TYPE_CHECKING:
-    from eventide_adapters.format.changes.content_audit import ArrowContentAudit
-    from eventide_adapters.format.changes.reader import ArrowChangeReader
+    from eventide_adapters.format.comparison.change_reader import ArrowChangeReader
+    from eventide_adapters.format.comparison.content_audit import ArrowContentAudit
     from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
     from eventide_core.action.freshness.freshness import Freshness
     from eventide_core.ports import BaseContent, LogContent
     from eventide_core.service.compaction.pending import PendingCompactions
     from eventide_core.service.compaction.run import CompactionRunner
-    from eventide_core.service.compaction.schedule import CompactionScheduler
-    from eventide_core.service.compaction.slice_facts import SliceFactsReader
-    from eventide_core.service.compaction.split_judge import SplitJudge
     from eventide_core.service.facts.exact_view import ExactViews
     from eventide_core.service.facts.freshness import FreshnessReader
     from eventide_core.service.facts.log_facts import LogFactsReader
@@ -50,9 +47,10 @@ if TYPE_CHECKING:
     from eventide_core.service.maintenance.sync import Sync
     from eventide_core.service.metadata_table.rebuild import MetadataRebuilder
     from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
-    from eventide_core.service.query.key_lookup import KeyLookup
     from eventide_core.service.query.offending_records import OffendingRecordsReader
     from eventide_core.service.query.read import QueryService
+    from eventide_core.service.query.record_index_lookup import KeyLookup
+    from eventide_core.service.query.windows import WindowService
     from eventide_core.service.repair.lost_keys import LostKeysReader
     from eventide_core.service.repair.lost_settings import SettingsRecovery
     from eventide_core.service.repair.repair import Repairer
@@ -60,9 +58,11 @@ if TYPE_CHECKING:
     from eventide_core.service.rollback.restore import Restorer
     from eventide_core.service.rollback.savepoint import Savepoints
     from eventide_core.service.rollback.watermark_tags import WatermarkTags
+    from eventide_core.service.scheduling.schedule import CompactionScheduler
+    from eventide_core.service.scheduling.slice_facts import SliceFactsReader
+    from eventide_core.service.scheduling.split_judge import SplitJudge
     from eventide_core.service.state.liveness import Liveness
     from eventide_core.service.verification.verify import Verifier
-    from eventide_core.service.windows.windows import WindowService
     from eventide_core.service.write.alter import Alter
     from eventide_core.service.write.append import Append
     from eventide_core.service.write.batch import BatchWriter
@@ -116,9 +116,9 @@ class Application:
 
     @cached_property
     def scheduler(self) -> "CompactionScheduler":
-        from eventide_core.service.compaction.draft import CompactionDrafter
-        from eventide_core.service.compaction.schedule import CompactionScheduler
-        from eventide_core.service.compaction.settings import CompactionSettings
+        from eventide_core.service.scheduling.draft import CompactionDrafter
+        from eventide_core.service.scheduling.schedule import CompactionScheduler
+        from eventide_core.service.scheduling.settings import CompactionSettings
 
         settings = CompactionSettings.of(self.options)
         drafter = CompactionDrafter(
@@ -138,8 +138,8 @@ class Application:
     def runner(self) -> "CompactionRunner":
         from eventide_adapters.format.merge.slice_merger import ArrowSliceMerger
         from eventide_core.service.compaction.compact_slice import SliceCompactor
-        from eventide_core.service.compaction.replan import Replanner
         from eventide_core.service.compaction.run import CompactionRunner
+        from eventide_core.service.scheduling.replan import Replanner
         from eventide_core.service.state.ownership import Ownership
 
         return CompactionRunner(
@@ -228,14 +228,14 @@ class Application:
 
     @cached_property
     def key_lookup(self) -> "KeyLookup":
-        from eventide_core.service.query.key_lookup import KeyLookup
+        from eventide_core.service.query.record_index_lookup import KeyLookup
 
         return KeyLookup(self.files, self.options)
 
     def windows(self, runner: str) -> "WindowService":
         """The windows of the table's consumers, for a runner of that name."""
-        from eventide_adapters.format.changes.window_content import ArrowWindowContent
-        from eventide_core.service.windows.windows import WindowService
+        from eventide_adapters.format.comparison.window_content import ArrowWindowContent
+        from eventide_core.service.query.windows import WindowService
 
         return WindowService(
             self.files, lambda: ArrowWindowContent(self.storage), self.engine, self.clock, self.options, runner
@@ -322,7 +322,7 @@ class Application:
 
     @cached_property
     def change_reader(self) -> "ArrowChangeReader":
-        from eventide_adapters.format.changes.reader import ArrowChangeReader
+        from eventide_adapters.format.comparison.change_reader import ArrowChangeReader
 
         return ArrowChangeReader(self.storage)
 
@@ -346,7 +346,7 @@ class Application:
 
     @cached_property
     def _content_audit(self) -> "ArrowContentAudit":
-        from eventide_adapters.format.changes.content_audit import ArrowContentAudit
+        from eventide_adapters.format.comparison.content_audit import ArrowContentAudit
 
         return ArrowContentAudit(self.storage)
 
@@ -360,13 +360,13 @@ class Application:
 
     @cached_property
     def _slice_facts(self) -> "SliceFactsReader":
-        from eventide_core.service.compaction.slice_facts import SliceFactsReader
+        from eventide_core.service.scheduling.slice_facts import SliceFactsReader
 
         return SliceFactsReader(self._log_facts, self.options)
 
     @cached_property
     def _splits(self) -> "SplitJudge":
-        from eventide_core.service.compaction.split_judge import SplitJudge
+        from eventide_core.service.scheduling.split_judge import SplitJudge
 
         return SplitJudge(self._log_content, self.engine)
 

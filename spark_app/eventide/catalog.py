@@ -94,7 +94,7 @@ def open_hive(options: Options, engine: Engine | None) -> Catalog:
     session: Any = getattr(engine, "session", None)
     if session is not None:
         # Imported here: a sync works where PySpark is not installed.
-        from eventide.spark.catalog import SparkHiveCatalog, has_hive_support
+        from eventide.spark.hive_catalog import SparkHiveCatalog, has_hive_support
         from eventide.spark.workers import is_connect
 
         if has_hive_support(session):

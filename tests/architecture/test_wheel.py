@@ -34,7 +34,7 @@ OF_EXTRAS = {
     "eventide.datasource.window_stream": "pyspark",
     "eventide.datasource.writers": "pyspark",
     "eventide.spark.pushed_filters": "pyspark",
-    "eventide.spark.catalog": "py4j",
+    "eventide.spark.hive_catalog": "py4j",
     "eventide_adapters.metrics.open_telemetry": "opentelemetry",
     "eventide_adapters.metrics.prometheus_http": "prometheus_client",
     "eventide_adapters.metrics.prometheus_push": "prometheus_client",

@@ -11,7 +11,7 @@ import pytest
 
 from eventide.bootstrap import Application
 from eventide.testing.histories import EPOCH_MS, Commit, Layout, put
-from eventide.testing.living_table import LivingTable
+from eventide.testing.living_table.table import LivingTable
 from eventide.testing.oracle import Order
 from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.config import LinkChoice

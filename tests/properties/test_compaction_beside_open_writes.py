@@ -1,8 +1,8 @@
 """Compactions beside writes that are open across the plan, its execution and its commit, in every order.
 
 Two writers and a compaction, two events each: an order says when each begins and ends. After every event the table is held
-to all invariants (testing/living_table.py). The writers overlap; they write to two partitions, as two writers that change
-one file group at a time end in a conflict with each other.
+to all invariants (testing/living_table/table.py). The writers overlap; they write to two partitions, as two writers that
+change one file group at a time end in a conflict with each other.
 """
 
 from collections import Counter
@@ -13,8 +13,8 @@ from itertools import permutations
 import pytest
 
 from eventide.testing.histories import Commit, Layout, delete, put
-from eventide.testing.living_table import LivingTable
-from eventide.testing.observation import Observer
+from eventide.testing.inspection.observation import Observer
+from eventide.testing.living_table.table import LivingTable
 from eventide.testing.oracle import Order
 from eventide_core.config import LinkChoice
 from eventide_core.table.timeline.plans import CutMode

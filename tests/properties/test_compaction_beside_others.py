@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 
 from eventide.bootstrap import Application
-from eventide.testing.checks import check_nothing_left
 from eventide.testing.compaction_case import MEANWHILE, Case
 from eventide.testing.crash_enumeration import (
     LOCK_EXPIRY_MS,
@@ -20,7 +19,8 @@ from eventide.testing.crash_enumeration import (
     writes_of,
 )
 from eventide.testing.histories import Story
-from eventide.testing.observation import LOCK_PREFIX
+from eventide.testing.inspection.checks import check_nothing_left
+from eventide.testing.inspection.observation import LOCK_PREFIX
 from eventide.testing.oracle import Oracle
 from eventide_core.table.timeline.plans import require_ours
 from support.compaction_cells import TALLY, check_reach

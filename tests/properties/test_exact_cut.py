@@ -5,7 +5,9 @@ Each history stands against one way in which that could go wrong; every rule is 
 
 import pytest
 
-from eventide.testing.checks import (
+from eventide.testing.crash_enumeration import Bench, crash_states, execute, pending_plan, schedule
+from eventide.testing.histories import EPOCH_MS, Commit, History, Layout, Story, delete, layouts, put
+from eventide.testing.inspection.checks import (
     check_freshness,
     check_incremental,
     check_plan,
@@ -14,9 +16,7 @@ from eventide.testing.checks import (
     check_time_travel,
     merged_counts,
 )
-from eventide.testing.crash_enumeration import Bench, crash_states, execute, pending_plan, schedule
-from eventide.testing.histories import EPOCH_MS, Commit, History, Layout, Story, delete, layouts, put
-from eventide.testing.observation import Observer, check_verified
+from eventide.testing.inspection.observation import Observer, check_verified
 from eventide_core.config import MAX_LEFT_OVERS, LinkChoice
 from eventide_core.errors import format_timestamp
 from eventide_core.service.state.table import TableState

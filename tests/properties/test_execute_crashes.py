@@ -4,7 +4,6 @@ from collections.abc import Callable
 
 import pytest
 
-from eventide.testing.checks import check_nothing_left
 from eventide.testing.compaction_case import Case
 from eventide.testing.crash_enumeration import (
     Protocol,
@@ -14,6 +13,7 @@ from eventide.testing.crash_enumeration import (
     roll_back,
     schedule,
 )
+from eventide.testing.inspection.checks import check_nothing_left
 from eventide_core.config import LinkChoice
 from eventide_core.errors import BusyError, InstantNotFoundError
 from support.compaction_cells import TALLY, check_reach

@@ -15,8 +15,8 @@ from eventide.rows.reader import Rows
 from eventide.rows.writer import arrow_records, create
 from eventide.testing.crash_enumeration import Bench
 from eventide.testing.histories import EPOCH_MS, Layout, NoLock, put, records
+from eventide.testing.living_table.stock_engine import run_plan_as_stock
 from eventide.testing.oracle import Change, Order
-from eventide.testing.stock_engine import run_plan_as_stock
 from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.config import LOG_EVENT_TIMES, TRACK_EVENT_TIMES, LinkChoice
 from eventide_core.errors import CleanedHistoryError

@@ -3,10 +3,10 @@
 import pytest
 
 from eventide.rows.writer import arrow_records
-from eventide.testing.account import completed_instants
 from eventide.testing.histories import Commit, Layout, delete, put, records
-from eventide.testing.living_table import LivingTable
-from eventide.testing.observation import check_verified
+from eventide.testing.inspection.observation import check_verified
+from eventide.testing.living_table.account import completed_instants
+from eventide.testing.living_table.table import LivingTable
 from eventide.testing.oracle import Change, Order
 from eventide_core.config import LinkChoice
 from eventide_core.errors import BusyError, CleanedHistoryError, RefusedError

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from eventide.testing.histories import EPOCH_MS
-from eventide.testing.living_table import LivingTable
+from eventide.testing.living_table.table import LivingTable
 from eventide_adapters.storage.faulty import SimulatedCrash
 from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.config import LinkChoice

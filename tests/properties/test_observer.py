@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from eventide.testing.histories import Layout, put
-from eventide.testing.living_table import LivingTable
-from eventide.testing.observation import Observer
+from eventide.testing.inspection.observation import Observer
+from eventide.testing.living_table.table import LivingTable
 from eventide.testing.oracle import Order
 from eventide_adapters.format.merge import log_fold, slice_reader
 from eventide_core.config import LinkChoice

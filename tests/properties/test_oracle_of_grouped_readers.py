@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from eventide.testing.checks import check_order_of_instants
 from eventide.testing.histories import delete, put
+from eventide.testing.inspection.checks import check_order_of_instants
 from eventide.testing.oracle import Change, Oracle, Order
 
 COMMITS = (

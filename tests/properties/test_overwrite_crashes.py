@@ -20,7 +20,7 @@ from eventide.testing.crash_enumeration import (
     start_of,
 )
 from eventide.testing.histories import Commit, History, layouts, put, records, write_history
-from eventide.testing.observation import check_verified
+from eventide.testing.inspection.observation import check_verified
 from eventide_adapters.storage.faulty import Fault
 from eventide_core.errors import BusyError, LockError, WriteConflictError
 from eventide_core.ports import NoProgress

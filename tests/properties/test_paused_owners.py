@@ -15,8 +15,8 @@ import pytest
 
 from eventide.testing.crash_enumeration import Bench, Moment, Protocol
 from eventide.testing.histories import EPOCH_MS, Commit, Layout, Story
-from eventide.testing.metadata_listing import METADATA_PREFIX
-from eventide.testing.observation import LOCK_PREFIX
+from eventide.testing.inspection.metadata_listing import METADATA_PREFIX
+from eventide.testing.inspection.observation import LOCK_PREFIX
 from eventide.testing.oracle import Oracle
 from eventide_adapters.storage.faulty import Operation
 from eventide_core.config import HEARTBEAT_INTERVAL_MS

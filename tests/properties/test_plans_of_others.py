@@ -8,7 +8,6 @@ from functools import partial
 import pytest
 
 from eventide.bootstrap import Application
-from eventide.testing.checks import check_single_completion
 from eventide.testing.compaction_case import MEANWHILE, Case
 from eventide.testing.crash_enumeration import (
     LOCK_EXPIRY_MS,
@@ -21,9 +20,10 @@ from eventide.testing.crash_enumeration import (
     writes_of,
 )
 from eventide.testing.histories import Layout, Story, layouts
-from eventide.testing.observation import LOCK_PREFIX
+from eventide.testing.inspection.checks import check_single_completion
+from eventide.testing.inspection.observation import LOCK_PREFIX
 from eventide.testing.oracle import Order
-from eventide.testing.schedules import Explored, Schedules, in_words
+from eventide.testing.schedules.exploration import Explored, Schedules, in_words
 from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, SimulatedCrash
 from eventide_core.config import LinkChoice
 from eventide_core.errors import BusyError, EventideError, InstantNotFoundError, MissingFileError

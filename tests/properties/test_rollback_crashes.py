@@ -2,7 +2,6 @@
 
 import pytest
 
-from eventide.testing.checks import check_nothing_left
 from eventide.testing.compaction_case import Case
 from eventide.testing.crash_enumeration import (
     Moment,
@@ -10,6 +9,7 @@ from eventide.testing.crash_enumeration import (
     execute,
     roll_back,
 )
+from eventide.testing.inspection.checks import check_nothing_left
 from support.compaction_cells import TALLY, check_reach
 
 pytestmark = pytest.mark.slow

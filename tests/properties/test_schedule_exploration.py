@@ -9,8 +9,8 @@ import pytest
 
 from eventide.bootstrap import Application
 from eventide.testing.crash_enumeration import Bench, Protocol
-from eventide.testing.scheduled_world import Step, Worlds
-from eventide.testing.schedules import End, Explored, Schedules
+from eventide.testing.schedules.exploration import End, Explored, Schedules
+from eventide.testing.schedules.world import Step, Worlds
 from eventide_core.errors import MissingFileError
 
 COUNTER = "counter"

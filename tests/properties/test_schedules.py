@@ -1,8 +1,8 @@
 """Two processes on one table, in every order of their storage operations; three processes, in random orders.
 
-testing/schedules.py says how. The pairs of the longest protocols are bounded to orders of few switches, which is said: to
-one in `./run test`, to two in `./run proof`. A longer campaign (support.campaign) goes through all of them, and through n
-times as many orders of three.
+testing/schedules/exploration.py says how. The pairs of the longest protocols are bounded to orders of few switches, which is
+said: to one in `./run test`, to two in `./run proof`. A longer campaign (support.campaign) goes through all of them, and
+through n times as many orders of three.
 """
 
 import random
@@ -14,13 +14,13 @@ import pytest
 from eventide.bootstrap import Application
 from eventide.rows.reader import Rows as RowReader
 from eventide.rows.writer import arrow_records
-from eventide.testing.account import Account
 from eventide.testing.crash_enumeration import Protocol
 from eventide.testing.histories import EPOCH_MS, Commit, Layout, put, records
-from eventide.testing.living_table import LivingTable
-from eventide.testing.observation import MARKERS_PREFIX
+from eventide.testing.inspection.observation import MARKERS_PREFIX
+from eventide.testing.living_table.account import Account
+from eventide.testing.living_table.table import LivingTable
 from eventide.testing.oracle import Order
-from eventide.testing.schedules import End, Explored, Schedules, in_words
+from eventide.testing.schedules.exploration import End, Explored, Schedules, in_words
 from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.config import LinkChoice
 from eventide_core.errors import (
@@ -32,7 +32,7 @@ from eventide_core.errors import (
     RefusedError,
 )
 from eventide_core.ports import NoProgress
-from eventide_core.service.compaction.schedule import CompactionScheduler
+from eventide_core.service.scheduling.schedule import CompactionScheduler
 from eventide_core.table.settings.write_shape import WriteOperation
 from support.campaign import CAMPAIGN, tries
 from support.mutants import MUTANTS

@@ -21,8 +21,8 @@ from eventide.testing.crash_enumeration import (
     interludes,
 )
 from eventide.testing.histories import Layout, Story, put
+from eventide.testing.inspection.observation import OUTCOMES_PREFIX, BlockInstants, Observer
 from eventide.testing.invariants import Inspection, check_invariants
-from eventide.testing.observation import OUTCOMES_PREFIX, BlockInstants, Observer
 from eventide.testing.oracle import Oracle, Rows
 from eventide_adapters.storage.faulty import FaultyStorage, Operation
 from eventide_core.errors import EventideError, RefusedError

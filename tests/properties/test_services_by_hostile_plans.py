@@ -14,7 +14,7 @@ import pytest
 from eventide.bootstrap import Application
 from eventide.testing.crash_enumeration import OPTIONS, Bench, Moment
 from eventide.testing.histories import EPOCH_MS, Layout, Story, put
-from eventide.testing.observation import LOCK_PREFIX
+from eventide.testing.inspection.observation import LOCK_PREFIX
 from eventide.testing.oracle import Order
 from eventide_adapters.storage.faulty import FaultyStorage
 from eventide_core.action.compaction.request import CompactionRequest

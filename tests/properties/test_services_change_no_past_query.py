@@ -14,10 +14,10 @@ from itertools import combinations
 
 import pytest
 
-from eventide.testing.account import completed_instants
 from eventide.testing.histories import Commit, Layout, delete, put
-from eventide.testing.living_table import LivingTable
-from eventide.testing.observation import Observer
+from eventide.testing.inspection.observation import Observer
+from eventide.testing.living_table.account import completed_instants
+from eventide.testing.living_table.table import LivingTable
 from eventide.testing.oracle import Change, Order, Rows
 from eventide_core.config import LinkChoice
 from eventide_core.errors import CleanedHistoryError

@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 
 from eventide.bootstrap import Application, assemble
 from eventide.engine_local import LocalEngine
-from eventide.testing.checks import (
+from eventide.testing.crash_enumeration import Bench, execute, pending_plan
+from eventide.testing.histories import EPOCH_MS, Commit, Layout, Story, delete, layouts, put
+from eventide.testing.inspection.checks import (
     check_freshness,
     check_read_optimized,
     check_snapshot,
     check_time_travel,
     merged_counts,
 )
-from eventide.testing.crash_enumeration import Bench, execute, pending_plan
-from eventide.testing.histories import EPOCH_MS, Commit, Layout, Story, delete, layouts, put
-from eventide.testing.observation import Observer
+from eventide.testing.inspection.observation import Observer
 from eventide.testing.oracle import Change
 from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.config import LinkChoice

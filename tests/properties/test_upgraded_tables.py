@@ -6,10 +6,10 @@ has the instant of its slice, and one that was written on top of the pending pla
 
 import pytest
 
-from eventide.testing.checks import check_single_completion, check_snapshot
 from eventide.testing.crash_enumeration import OPTIONS, Bench, Moment, crash_states, execute, schedule
 from eventide.testing.histories import History, Layout, Story, put
-from eventide.testing.observation import Observer, check_verified
+from eventide.testing.inspection.checks import check_single_completion, check_snapshot
+from eventide.testing.inspection.observation import Observer, check_verified
 from eventide.testing.oracle import Order
 from eventide_adapters.storage.memory import MemoryFile, MemoryStorage
 from eventide_core.config import LinkChoice

@@ -13,8 +13,8 @@ from eventide.bootstrap import Application
 from eventide.rows.writer import arrow_records
 from eventide.testing.crash_enumeration import LOCK_EXPIRY_MS, Bench, Moment, execute
 from eventide.testing.histories import EPOCH_MS, Commit, Layout, ManualClock, delete, put, records
-from eventide.testing.living_table import LivingTable
-from eventide.testing.metadata_listing import begin_metadata_table, check_metadata_listing
+from eventide.testing.inspection.metadata_listing import begin_metadata_table, check_metadata_listing
+from eventide.testing.living_table.table import LivingTable
 from eventide.testing.oracle import Order
 from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, SimulatedCrash
 from eventide_core.action.compaction.request import CompactionRequest
@@ -22,7 +22,7 @@ from eventide_core.action.write.pending_write import PendingWrite
 from eventide_core.config import EXCLUSIVE, PENDING_WRITE_WAIT_MS, LinkChoice
 from eventide_core.errors import BusyError, MetadataTableBusyError
 from eventide_core.ports import NoProgress
-from eventide_core.service.compaction.schedule import GAP_WAIT_MS
+from eventide_core.service.scheduling.schedule import GAP_WAIT_MS
 from eventide_core.service.state.table import TableState
 from eventide_core.table.settings.write_shape import WriteOperation
 from eventide_core.table.timeline.plans import CompactionPlan, CutMode, require_ours

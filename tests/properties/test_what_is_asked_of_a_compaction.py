@@ -8,9 +8,9 @@ import pytest
 
 from eventide.testing.crash_enumeration import OPTIONS, Bench, Moment, Protocol, execute, pending_plan, schedule
 from eventide.testing.histories import EPOCH_MS, History, Layout, Story, put
-from eventide.testing.observation import LOCK_PREFIX
+from eventide.testing.inspection.observation import LOCK_PREFIX
+from eventide.testing.living_table.stock_engine import run_plan_as_stock
 from eventide.testing.oracle import Order
-from eventide.testing.stock_engine import run_plan_as_stock
 from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.config import LinkChoice
 from eventide_core.errors import (

@@ -10,10 +10,10 @@ import pytest
 
 from eventide.bootstrap import Application
 from eventide.rows.writer import arrow_records
-from eventide.testing.account import pending_instants
 from eventide.testing.crash_enumeration import Moment, StandingStill, execute, writes_of
 from eventide.testing.histories import Commit, Layout, put, records
-from eventide.testing.living_table import LivingTable
+from eventide.testing.living_table.account import pending_instants
+from eventide.testing.living_table.table import LivingTable
 from eventide.testing.oracle import Order
 from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, SimulatedCrash
 from eventide_core.action.compaction import quiet_moment

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 import eventide
-import eventide.spark.catalog
+import eventide.spark.hive_catalog
 from eventide import Table
 from eventide.options.streams import STREAM_IDENTIFIER, STREAM_WATERMARK_AS_THRESHOLD
 from eventide.spark.engine import SparkEngine, parallelism
@@ -121,7 +121,7 @@ def errors(spark: SparkSession, path: Path) -> dict[str, list[str]]:
 
     engine, table = SparkEngine(spark), Table.open(str(path), engine=spark)
     bad = frame(spark, [1], 1.0).selectExpr("id", "city", "cast(null as timestamp) as ended_at", "fare")
-    setattr(eventide.spark.catalog, "has_hive_support", lambda _: True)  # noqa: B010  # a module, as far as types go
+    setattr(eventide.spark.hive_catalog, "has_hive_support", lambda _: True)  # noqa: B010  # a module, as far as types go
     sink = eventide.stream_sink(str(path))
     return {
         "typed": caught(lambda: engine.map(torn, [1])),

@@ -15,7 +15,7 @@ from eventide.bootstrap import Application, assemble
 from eventide.engine_local import LocalEngine
 from eventide.testing.crash_enumeration import OPTIONS, Moment, Protocol
 from eventide.testing.histories import ManualClock
-from eventide.testing.observation import LOCK_PREFIX
+from eventide.testing.inspection.observation import LOCK_PREFIX
 from eventide_adapters.storage.memory import MemoryFile
 from eventide_adapters.storage.open import open_storage
 from eventide_core.access.requests import Requests

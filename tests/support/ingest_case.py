@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 from eventide.bootstrap import Application
 from eventide.rows.writer import arrow_records
-from eventide.testing.checks import check_snapshot, check_time_travel
 from eventide.testing.crash_enumeration import Bench, Moment, Protocol, start_of
 from eventide.testing.histories import EPOCH_MS, Commit, History, Layout, delete, put, records, write_history
+from eventide.testing.inspection.checks import check_snapshot, check_time_travel
+from eventide.testing.inspection.observation import BlockInstants, Observer
 from eventide.testing.invariants import Inspection, check_invariants
-from eventide.testing.observation import BlockInstants, Observer
 from eventide.testing.oracle import Change, Oracle
 from eventide_core.ports import NoProgress
 from eventide_core.table.settings.write_shape import WriteOperation

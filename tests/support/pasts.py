@@ -11,9 +11,9 @@ from functools import cache
 from eventide.bootstrap import Application
 from eventide.rows.reader import Rows as RowReader
 from eventide.rows.writer import arrow_records
-from eventide.testing.checks import exact_ms, merged_counts
 from eventide.testing.crash_enumeration import OPTIONS, Bench, Moment, Protocol, pending_plan
 from eventide.testing.histories import EPOCH_MS, Commit, Layout, Story, put, records
+from eventide.testing.inspection.checks import exact_ms, merged_counts
 from eventide.testing.oracle import Oracle, Order, Rows
 from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.action.write.pending_write import PendingWrite

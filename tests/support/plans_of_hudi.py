@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from eventide import Table
-from eventide.testing.checks import avro_records
+from eventide.testing.inspection.checks import avro_records
 from eventide_core.table.timeline.checksums import CHECKSUMS_KEY
 from eventide_core.table.timeline.instant import Instant
 from support.columns import schema_of

@@ -7,7 +7,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from eventide.bootstrap import Application
-from eventide.testing.checks import merged_counts
 from eventide.testing.compaction_case import Case
 from eventide.testing.crash_enumeration import (
     Bench,
@@ -16,7 +15,8 @@ from eventide.testing.crash_enumeration import (
     start_of,
 )
 from eventide.testing.histories import History, Layout, Story, delete, put, write_history
-from eventide.testing.stock_engine import EngineFailedError, run_plan_as_stock, schedule_as_stock
+from eventide.testing.inspection.checks import merged_counts
+from eventide.testing.living_table.stock_engine import EngineFailedError, run_plan_as_stock, schedule_as_stock
 from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.config import LinkChoice
 from eventide_core.errors import LockError, StorageError

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pyspark.sql import SparkSession
 
 from eventide import Table
-from eventide.spark.catalog import SparkHiveCatalog
+from eventide.spark.hive_catalog import SparkHiveCatalog
 from eventide_adapters.catalog.hive_metastore import HiveMetastore
 from eventide_adapters.catalog.metastore_address import metastore_addresses
 from eventide_core.errors import CatalogError

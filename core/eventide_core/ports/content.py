@@ -6,8 +6,8 @@ from typing import Protocol
 
 from eventide_core.bulk_dataclass import bulk_dataclass
 from eventide_core.errors import EventideError
-from eventide_core.table.files.content_audit import RepeatedKey, RowDifference, SliceAudit
 from eventide_core.table.files.file_slice import LogFile
+from eventide_core.table.files.slice_audit import RepeatedKey, RowDifference, SliceAudit
 from eventide_core.table.files.slice_read import BlockFilter, SliceRead
 from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.records.key_history import KeyHistory

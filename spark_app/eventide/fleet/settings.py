@@ -27,8 +27,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from eventide.options.toml_options import check_keys, flat_options, toml_document
+from eventide_core.action.fleet.daily_window import Window
 from eventide_core.action.fleet.scheduler import Target
-from eventide_core.action.fleet.window import Window
 from eventide_core.config import DATA_LATENCY, THRESHOLD, Options, positive_duration_of, zone_of
 from eventide_core.errors import ConfigError, InvalidThresholdError
 from eventide_core.table.records.event_time import parse_threshold

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     import polars
     from pyspark.sql import DataFrame, SparkSession
 
-    from eventide_core.service.query.key_lookup import KeyLookup
+    from eventide_core.service.query.record_index_lookup import KeyLookup
 
 
 Found = TypeVar("Found")

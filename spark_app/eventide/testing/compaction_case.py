@@ -8,7 +8,6 @@ for number, left in crash_states(case.bench, case.scheduled, execute(case.instan
 
 from dataclasses import dataclass, field, replace
 
-from eventide.testing.checks import check_nothing_left, check_plan, exact_ms, merged_counts
 from eventide.testing.crash_enumeration import (
     Bench,
     Moment,
@@ -21,9 +20,10 @@ from eventide.testing.crash_enumeration import (
     start_of,
 )
 from eventide.testing.histories import Commit, History, Layout, Story, put, write_history
+from eventide.testing.inspection.checks import check_nothing_left, check_plan, exact_ms, merged_counts
+from eventide.testing.inspection.metadata_listing import check_metadata_listing
+from eventide.testing.inspection.observation import BlockInstants, Observer, Seen, check_verified
 from eventide.testing.invariants import Inspection, check_invariants
-from eventide.testing.metadata_listing import check_metadata_listing
-from eventide.testing.observation import BlockInstants, Observer, Seen, check_verified
 from eventide.testing.oracle import Oracle
 from eventide_core.config import LinkChoice
 from eventide_core.errors import EventideError, RefusedError

@@ -25,9 +25,15 @@ from uuid import uuid4
 
 from eventide.bootstrap import Application, assemble
 from eventide.engine_local import LocalEngine
-from eventide.testing.decode_cache import KnownCommits
 from eventide.testing.histories import History, ManualClock, WrittenTable
-from eventide.testing.observation import HEARTBEATS_PREFIX, LOCK_PREFIX, MARKERS_PREFIX, OUTCOMES_PREFIX, Files
+from eventide.testing.inspection.decode_cache import KnownCommits
+from eventide.testing.inspection.observation import (
+    HEARTBEATS_PREFIX,
+    LOCK_PREFIX,
+    MARKERS_PREFIX,
+    OUTCOMES_PREFIX,
+    Files,
+)
 from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, Operation, SimulatedCrash
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.access.requests import Requests

@@ -12,7 +12,7 @@ import pyarrow as pa
 from eventide.bootstrap import Application, assemble
 from eventide.engine_local import LocalEngine
 from eventide.rows.writer import arrow_records, create
-from eventide.testing.metadata_listing import begin_metadata_table
+from eventide.testing.inspection.metadata_listing import begin_metadata_table
 from eventide.testing.oracle import UNREADABLE, Change, Oracle, Order
 from eventide_adapters.format.avro.from_arrow import avro_schema_of
 from eventide_adapters.storage.memory import MemoryFile, MemoryStorage

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from eventide.testing.checks import (
+from eventide.testing.inspection.checks import (
     avro_records,
     check_each_version_once,
     check_files_untouched,
@@ -31,7 +31,7 @@ from eventide.testing.checks import (
     known_commits,
     merged_commits,
 )
-from eventide.testing.observation import BlockInstants, Files, Seen
+from eventide.testing.inspection.observation import BlockInstants, Files, Seen
 from eventide.testing.oracle import Oracle, Order
 from eventide_adapters.storage.faulty import Operation
 from eventide_core.table.timeline.plans import CompactionPlan

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from eventide.testing.histories import Commit, Layout, delete, layouts, put
-from eventide.testing.interruptions import Pause
-from eventide.testing.living_table import LivingTable
-from eventide.testing.observation import Observer
+from eventide.testing.inspection.observation import Observer
+from eventide.testing.living_table.interruptions import Pause
+from eventide.testing.living_table.table import LivingTable
 from eventide.testing.oracle import Change, Order
 from eventide_core.config import LinkChoice
 from eventide_core.table.timeline.plans import CutMode

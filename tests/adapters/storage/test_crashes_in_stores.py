@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from eventide.testing.checks import check_nothing_left
 from eventide.testing.compaction_case import make_case
 from eventide.testing.crash_enumeration import Bench, Moment, Protocol, Tally, execute, roll_back
 from eventide.testing.histories import layouts
+from eventide.testing.inspection.checks import check_nothing_left
 from eventide.testing.named_histories import named_histories
 from eventide_core.config import LinkChoice
 from support.faulty_stores import LOST, FaultyStore, TableInStore, WriteFault, faulty_store

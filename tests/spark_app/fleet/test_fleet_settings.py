@@ -8,7 +8,7 @@ import pytest
 
 from eventide.catalog import locations_of
 from eventide.fleet.settings import fleet_of_file, fleet_of_locations
-from eventide_core.action.fleet.window import Window
+from eventide_core.action.fleet.daily_window import Window
 from eventide_core.action.sync.catalog_tables import PROVIDER_KEY, READ_OPTIMIZED_FORMAT
 from eventide_core.config import DATA_LATENCY, THRESHOLD
 from eventide_core.errors import ConfigError

@@ -8,7 +8,7 @@ import pytest
 from eventide.bootstrap import Application
 from eventide.rows.writer import arrow_records
 from eventide.testing.histories import Commit, Layout, put, records
-from eventide.testing.living_table import LivingTable
+from eventide.testing.living_table.table import LivingTable
 from eventide.testing.oracle import Order
 from eventide_core.action.write.pending_write import PendingWrite
 from eventide_core.config import LinkChoice

@@ -7,15 +7,15 @@ import pytest
 
 from eventide.testing.crash_enumeration import Moment, StandingStill, execute, writes_of
 from eventide.testing.histories import Commit, delete, put
-from eventide.testing.living_table import LivingTable
+from eventide.testing.living_table.table import LivingTable
 from eventide.testing.oracle import Order
 from eventide_core.action.compaction import quiet_moment
 from eventide_core.action.compaction.quiet_moment import QuietMoment
 from eventide_core.action.compaction.slice_selection import SliceFacts
-from eventide_core.service.compaction import draft, planned_slices, replan, slice_facts
 from eventide_core.service.compaction import run as run_compaction
-from eventide_core.service.compaction import schedule as schedule_compaction
 from eventide_core.service.compaction.run import CompactionRunner
+from eventide_core.service.scheduling import draft, planned_slices, replan, slice_facts
+from eventide_core.service.scheduling import schedule as schedule_compaction
 from eventide_core.table.timeline.plans import CompactionPlan
 from support.mutants.mutant import (
     AFTER_T,

@@ -12,13 +12,13 @@ import pytest
 from eventide.rows.writer import arrow_records
 from eventide.testing.crash_enumeration import Moment
 from eventide.testing.histories import Commit, put, records
-from eventide.testing.living_table import LivingTable
+from eventide.testing.living_table.table import LivingTable
 from eventide_core.action.compaction import link_choice, quiet_moment
 from eventide_core.action.compaction.quiet_moment import BackdatingFacts
 from eventide_core.config import SCHEMA_MODE, SchemaMode
 from eventide_core.ports import NoProgress
-from eventide_core.service.compaction.replan import Replanner
 from eventide_core.service.compaction.run import CompactionRunner
+from eventide_core.service.scheduling.replan import Replanner
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.settings.write_shape import WriteOperation
 from support.mutants.mutant import (

@@ -18,7 +18,7 @@ from eventide_adapters.format.log_file.event_times import event_time_column, eve
 from eventide_adapters.format.log_file.ordering_values import orderings_of
 from eventide_adapters.format.log_file.records import BlockReader, DataBlock, DeleteBlock
 from eventide_adapters.format.merge.base_merge import merge_columns
-from eventide_adapters.format.merge.key_index import KeyIndex
+from eventide_adapters.format.merge.key_table import KeyIndex
 from eventide_core.ports import Storage, TimedKey, UnreadableEventTime
 from eventide_core.table.files.file_slice import LogFile
 from eventide_core.table.files.slice_read import BlockFilter

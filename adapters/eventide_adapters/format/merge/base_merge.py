@@ -27,7 +27,7 @@ from eventide_adapters.format.columns.arrow_numpy import Numbers, to_arrow
 from eventide_adapters.format.columns.field_path import top_level
 from eventide_adapters.format.log_file.ordering_values import common_ranks, orderings_of
 from eventide_adapters.format.merge.custom_fold import newer_wins
-from eventide_adapters.format.merge.key_index import KeyIndex
+from eventide_adapters.format.merge.key_table import KeyIndex
 from eventide_adapters.format.merge.log_fold import FoldedLogFiles
 from eventide_adapters.format.merge.partial_fold import Flags, lacking_values, taken
 from eventide_adapters.format.merge.record_mergers import merge_rows

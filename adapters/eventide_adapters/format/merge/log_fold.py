@@ -28,7 +28,7 @@ from eventide_adapters.format.columns.arrow_numpy import Numbers, empty_array, n
 from eventide_adapters.format.log_file.ordering_values import LEAST, ordering_type, orderings_of, ranks
 from eventide_adapters.format.log_file.records import DataBlock, DeleteBlock
 from eventide_adapters.format.merge.custom_fold import fold_custom
-from eventide_adapters.format.merge.key_index import KeyIndex
+from eventide_adapters.format.merge.key_table import KeyIndex
 from eventide_adapters.format.merge.partial_fold import Flags, PartialFold, fold_partial, lacking_values, taken
 from eventide_core.errors import RecordDecodeError
 from eventide_core.table.records.custom_merger import CustomMerger

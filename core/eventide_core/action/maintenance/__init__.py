@@ -1,1 +1,1 @@
-"""What cleaning and archival may remove."""
+"""What cleaning, archival and rollbacks may remove."""

@@ -7,7 +7,7 @@ from the answer, so the index decides only if
    index, Hudi loses keys that were deleted and inserted again, and a key may be in several partitions;
 2. the active timeline has no insert operation but the table's first write, because inserts look nothing up;
 3. rows have Hudi's record keys, which are those of the index;
-4. it is of the very state that is read (service/query/key_lookup.py).
+4. it is of the very state that is read (service/query/record_index_lookup.py).
 
 A key that it lacks is nowhere if a delete always wins. By event time, a delete may lose against an older row, which Hudi's
 index has forgotten then. So the key may be anywhere.

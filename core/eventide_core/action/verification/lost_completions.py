@@ -15,7 +15,7 @@ A compaction doesn't count: if its completed file is lost, it is pending again, 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from eventide_core.action.rollback.planner import built_on
+from eventide_core.action.maintenance.rollback_planner import built_on
 from eventide_core.action.verification.facts import TableFacts
 from eventide_core.table.files.file_name import BaseFileName, LogFileName, path_in
 from eventide_core.table.timeline.file_system_view import DataFile

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from eventide_core.action.freshness.freshness import Freshness
-from eventide_core.table.files.content_audit import RepeatedKey, RowDifference, SliceAudit
+from eventide_core.table.files.slice_audit import RepeatedKey, RowDifference, SliceAudit
 from eventide_core.table.records.event_time import EventTimeRange
 
 

@@ -9,8 +9,8 @@ from eventide_core.action.verification.lost_completions import lost_completions
 from eventide_core.action.verification.parts import RecordFacts
 from eventide_core.action.verification.result import Check, Finding, Observation, Remark, Unchecked
 from eventide_core.errors import counted, format_timestamp
-from eventide_core.table.files.content_audit import RepeatedKey, StrayKeys
 from eventide_core.table.files.file_name import path_in
+from eventide_core.table.files.slice_audit import RepeatedKey, StrayKeys
 from eventide_core.table.settings.metadata_table import REBUILD_CURE, RECORD_INDEX
 from eventide_core.table.timeline.commit_metadata import LOG_COMPACT
 

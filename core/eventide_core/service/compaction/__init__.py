@@ -1,1 +1,1 @@
-"""Plans a compaction and runs it. Imports `rollback` and below."""
+"""Runs the plan of a compaction to its commit. Imports `scheduling`, `rollback` and below."""

@@ -27,9 +27,9 @@ from eventide_core.ports import Clock, Progress
 from eventide_core.service.compaction.foreign_plan import other_bases
 from eventide_core.service.compaction.result import Ended
 from eventide_core.service.compaction.run import CompactionRunner
-from eventide_core.service.compaction.schedule import wait_until
-from eventide_core.service.compaction.settings import CompactionSettings
 from eventide_core.service.rollback.instant import Rollback
+from eventide_core.service.scheduling.schedule import wait_until
+from eventide_core.service.scheduling.settings import CompactionSettings
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.files.file_group_write import HEARTBEATS, heartbeat_path
 from eventide_core.table.settings.table_config import TableConfig

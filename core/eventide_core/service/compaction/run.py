@@ -49,18 +49,9 @@ from eventide_core.service.compaction.commit import added_files, commit_metadata
 from eventide_core.service.compaction.commit_lock import commit_lock
 from eventide_core.service.compaction.compact_slice import SliceCompactor
 from eventide_core.service.compaction.completion import Completion
-from eventide_core.service.compaction.draft_plan import PutPlan
 from eventide_core.service.compaction.merge_tasks import MergesAhead, merge_tasks, merges_ahead, run_tasks
-from eventide_core.service.compaction.planned_slices import is_as_planned
-from eventide_core.service.compaction.replan import Replanner
 from eventide_core.service.compaction.result import CompactionResult, metrics_of
 from eventide_core.service.compaction.run_foreign import ForeignCompactionRunner
-from eventide_core.service.compaction.schedule import (
-    CompactionScheduler,
-    once_metadata_table_is_free,
-    wait_until,
-)
-from eventide_core.service.compaction.settings import CompactionSettings
 from eventide_core.service.facts.freshness import FreshnessReader
 from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
 from eventide_core.service.rollback.compaction import CompactionRollback
@@ -69,6 +60,15 @@ from eventide_core.service.rollback.compaction_files import (
     remove_markers,
     remove_orphaned_inflight,
 )
+from eventide_core.service.scheduling.draft_plan import PutPlan
+from eventide_core.service.scheduling.planned_slices import is_as_planned
+from eventide_core.service.scheduling.replan import Replanner
+from eventide_core.service.scheduling.schedule import (
+    CompactionScheduler,
+    once_metadata_table_is_free,
+    wait_until,
+)
+from eventide_core.service.scheduling.settings import CompactionSettings
 from eventide_core.service.state.outcome import is_rolled_back
 from eventide_core.service.state.ownership import Ownership
 from eventide_core.service.state.table import TableState

@@ -50,11 +50,11 @@ from eventide_core.service.compaction.compact_slice import SliceCompactor
 from eventide_core.service.compaction.completion import Completion
 from eventide_core.service.compaction.foreign_plan import Attempt, as_executed, next_attempt, other_bases
 from eventide_core.service.compaction.merge_tasks import merge_tasks, run_tasks
-from eventide_core.service.compaction.planned_slices import is_as_planned
-from eventide_core.service.compaction.schedule import wait_until
-from eventide_core.service.compaction.settings import CompactionSettings
 from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep, PendingUpdate
 from eventide_core.service.rollback.compaction_files import made_files, marker_path, remove_orphaned_inflight
+from eventide_core.service.scheduling.planned_slices import is_as_planned
+from eventide_core.service.scheduling.schedule import wait_until
+from eventide_core.service.scheduling.settings import CompactionSettings
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.service.state.timeline_files import delete_each

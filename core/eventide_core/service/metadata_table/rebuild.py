@@ -16,13 +16,13 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from eventide_core.access.files import remove_tree
-from eventide_core.action.metadata_table.bootstrap import first_instant
+from eventide_core.action.metadata_table.initialization import first_instant
 from eventide_core.action.query.planner import plan_slices
 from eventide_core.cure import Cure
 from eventide_core.errors import BusyError, UnsupportedTableError
 from eventide_core.ports import Clock, Lease, NewMetadataTable, TableLock
 from eventide_core.service.facts.planning import unused_instant
-from eventide_core.service.metadata_table.bootstrap import make_metadata_table
+from eventide_core.service.metadata_table.initialization import make_metadata_table
 from eventide_core.service.metadata_table.upkeep import drop_metadata_table, rebuilt_indexes
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles

@@ -53,8 +53,8 @@ from eventide_core.ports import (
     MetadataUpdate,
     Storage,
 )
-from eventide_core.service.metadata_table.bootstrap import actions_made_with
 from eventide_core.service.metadata_table.compaction import MetadataCompaction, MetadataCompactor
+from eventide_core.service.metadata_table.initialization import actions_made_with
 from eventide_core.service.metadata_table.update import delta_commit, write_update
 from eventide_core.service.state.timeline_files import TimelineFiles, delete_each
 from eventide_core.table.files.file_name import BaseFileName, LogFileName, is_data_file

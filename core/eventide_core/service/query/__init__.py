@@ -1,4 +1,4 @@
-"""Answers what a user asks of a table: the four queries, metrics, offending records.
+"""Answers what a user asks of a table: the four queries, windows of event time, metrics, offending records.
 
 Imports `rollback` (its savepoints) and below.
 """

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from eventide_core.action.compaction.trigger import check_undoing
-from eventide_core.action.rollback.planner import UndoneWrite, built_on, check_nothing_is_lost
+from eventide_core.action.maintenance.rollback_planner import UndoneWrite, built_on, check_nothing_is_lost
 from eventide_core.cure import Cure
 from eventide_core.errors import BusyError, CorruptTimelineError, EmptyPlanError, InstantNotFoundError, RefusedError
 from eventide_core.ports import Clock, Lease, TableLock

@@ -17,7 +17,7 @@ As a consequence, the published cut falls, because the commits that published it
 
 from dataclasses import dataclass, replace
 
-from eventide_core.action.rollback.planner import plan_rollback
+from eventide_core.action.maintenance.rollback_planner import plan_rollback
 from eventide_core.cure import Cure
 from eventide_core.errors import BusyError, InstantNotFoundError, MissingFileError, RefusedError
 from eventide_core.ports import Clock, Lease, TableLock

@@ -22,7 +22,7 @@ removed: step 3 claims no outcome, and in step 6 the requested file stays.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from eventide_core.action.rollback.planner import SharedLogs, plan_rollback
+from eventide_core.action.maintenance.rollback_planner import SharedLogs, plan_rollback
 from eventide_core.errors import BusyError, InstantNotFoundError, StorageError
 from eventide_core.ports import AddedFile, FileChanges, Heartbeats, Lease
 from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep

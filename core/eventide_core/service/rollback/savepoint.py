@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from eventide_core.action.compaction.trigger import check_undoing
 from eventide_core.action.maintenance.clean_planner import paths_of
-from eventide_core.action.rollback.planner import check_cleaning
+from eventide_core.action.maintenance.rollback_planner import check_cleaning
 from eventide_core.errors import InstantNotFoundError, RefusedError, TagNotFoundError
 from eventide_core.ports import Clock, TableLock
 from eventide_core.service.facts.exact_view import ExactViews

@@ -6,7 +6,7 @@ They are those of version 6, also after an upgrade.
 from collections.abc import Iterator
 from functools import partial
 
-from eventide_core.action.rollback.planner import SharedLogs
+from eventide_core.action.maintenance.rollback_planner import SharedLogs
 from eventide_core.errors import RefusedError
 from eventide_core.ports import Storage
 from eventide_core.service.state.markers_and_heartbeats import marked_paths

@@ -18,7 +18,7 @@ from eventide_core.ports import ContentAudit, Engine
 from eventide_core.service.facts.event_time_field import are_stats_proof, event_time_field_of
 from eventide_core.service.facts.freshness import FreshnessReader
 from eventide_core.service.facts.moments import put_times
-from eventide_core.service.metadata_table.bootstrap import actions_made_with
+from eventide_core.service.metadata_table.initialization import actions_made_with
 from eventide_core.service.metadata_table.upkeep import rebuilt_indexes
 from eventide_core.service.state.liveness import Liveness
 from eventide_core.service.state.markers_and_heartbeats import instants_with_markers_or_heartbeat

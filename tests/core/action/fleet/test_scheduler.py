@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from eventide_core.action.fleet.daily_window import Window
 from eventide_core.action.fleet.scheduler import (
     FleetScheduler,
     Forecast,
@@ -19,7 +20,6 @@ from eventide_core.action.fleet.scheduler import (
     largest_on_time_set,
 )
 from eventide_core.action.fleet.scheduler import _Job as Job  # pyright: ignore[reportPrivateUsage]
-from eventide_core.action.fleet.window import Window
 from support.campaign import IS_REPEATED
 
 MINUTE = 60_000

@@ -8,8 +8,8 @@ import pytest
 from eventide.bootstrap import Application
 from eventide.testing.crash_enumeration import LOCK_EXPIRY_MS, OPTIONS, Bench
 from eventide.testing.histories import EPOCH_MS, Layout, ManualClock, Story, put
+from eventide.testing.living_table.stock_engine import schedule_as_stock
 from eventide.testing.oracle import Order
-from eventide.testing.stock_engine import schedule_as_stock
 from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.config import FOREIGN_PLANS, PENDING_WRITE_WAIT_MS, LinkChoice
 from eventide_core.errors import BusyError, PlanMismatchError, RefusedError

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.years import SERVICES_EVERY, Life, kinds_of, most_metadata_logs
 from eventide.testing.histories import NoLock
-from eventide.testing.metadata_listing import begin_metadata_table
+from eventide.testing.inspection.metadata_listing import begin_metadata_table
 from eventide_adapters.format.timeline.archived_lsm import open_archived_timeline
 from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, SimulatedCrash
 from eventide_adapters.storage.memory import MemoryFile, MemoryStorage

@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from eventide import Table
-from eventide_adapters.format.changes.content_audit import ArrowContentAudit
+from eventide_adapters.format.comparison.content_audit import ArrowContentAudit
 from eventide_core.errors import NotAHudiTableError, UnsupportedTableError
-from eventide_core.table.files.content_audit import SliceAudit
+from eventide_core.table.files.slice_audit import SliceAudit
 from eventide_core.table.files.slice_read import SliceRead
 from support import golden
 from support.command_line import content_of, run, run_json

@@ -1,0 +1,146 @@
+"""The rows of a span of event time, and how they differ between two views. Of base files alone.
+
+A base file whose footer states that it holds none of the span is not read.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventide_adapters.format.avro.schema import query_schema
+from eventide_adapters.format.base_file.event_times import ParquetBaseContent
+from eventide_adapters.format.columns.event_times import event_times_ms
+from eventide_adapters.format.columns.field_path import column_at, top_level
+from eventide_adapters.format.comparison.row_changes import row_changes
+from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
+from eventide_core.ports import Engine, Storage
+from eventide_core.table.files.slice_read import SliceRead
+from eventide_core.table.records.event_time import EventTimeSpan
+from eventide_core.table.records.record_shape import RecordShape
+
+_SECOND_MS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class SpanSliceReader(ArrowSliceReader):
+    """Reads of a slice the rows whose event time is in `span`: its begin is included, its end excluded."""
+
+    reads_whole_slices = False
+
+    span: EventTimeSpan
+
+    def read(
+        self, slice_read: SliceRead, shape: RecordShape, columns: Iterable[str] | None
+    ) -> Iterator[pa.RecordBatch]:
+        """As `ArrowSliceReader.read`."""
+        if self._holds_none(slice_read):
+            return
+        wanted = None if columns is None else list(columns)
+        names = None if wanted is None else list(dict.fromkeys((*wanted, *top_level((self.span.field,)))))
+        for batch in ArrowSliceReader.read(self, slice_read, shape, names):
+            chosen = batch.filter(self._is_inside(batch, shape))
+            if len(chosen):
+                yield chosen if wanted is None else chosen.select([n for n in chosen.schema.names if n in wanted])
+
+    def base_row_count(self, slice_read: SliceRead) -> int | None:  # noqa: ARG002 - no footer counts the rows of a span
+        """None: the rows of the span have to be read."""
+        return None
+
+    def is_outside(self, slice_read: SliceRead, shape: RecordShape) -> bool:
+        """As `ArrowSliceReader.is_outside`."""
+        return self._holds_none(slice_read) or ArrowSliceReader.is_outside(self, slice_read, shape)
+
+    def _is_inside(self, batch: pa.RecordBatch, shape: RecordShape) -> Any:
+        """Which rows are in the span. Null for those without an event time, which a filter leaves out."""
+        times = event_times_ms(column_at(batch, self.span.field), shape.event_time_texts)
+        inside: Any = pc.less(times, pa.scalar(self.span.end_ms))
+        if self.span.begin_ms is not None:
+            inside = pc.and_(inside, pc.greater_equal(times, pa.scalar(self.span.begin_ms)))
+        return inside
+
+    def _holds_none(self, slice_read: SliceRead) -> bool:
+        if slice_read.base_path is None or slice_read.log_paths:
+            return False
+        times = ParquetBaseContent(self.storage).event_times(slice_read.base_path, self.span.field)
+        if times is None or times.min_ms is None or times.max_ms is None:
+            return False
+        ends_before = self.span.begin_ms is not None and times.max_ms < self.span.begin_ms
+        return ends_before or times.min_ms >= self.span.end_ms
+
+
+@dataclass(frozen=True, slots=True)
+class ArrowWindowContent:
+    """ports.WindowContent over a storage."""
+
+    storage: Storage
+
+    def earliest(self, slices: Sequence[SliceRead], shape: RecordShape, engine: Engine) -> int | None:
+        times = engine.map(_Earliest(self.storage, shape), slices) if slices else []
+        return min((time for time in times if time is not None), default=None)
+
+    def changed_times(
+        self,
+        before: Sequence[SliceRead],
+        after: Sequence[SliceRead],
+        shape: RecordShape,
+        span: EventTimeSpan,
+        keys: Sequence[str],
+        engine: Engine,
+    ) -> frozenset[int]:
+        partitions = sorted({one.partition for one in (*before, *after)})
+        pairs = [
+            tuple(tuple(one for one in side if one.partition == partition) for side in (before, after))
+            for partition in partitions
+        ]
+        compare = _Compare(SpanSliceReader(self.storage, span), shape, tuple(keys))
+        return frozenset[int]().union(*(engine.map(compare, pairs) if pairs else ()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Earliest:
+    """Picklable: the earliest event time of a base file."""
+
+    storage: Storage
+    shape: RecordShape
+
+    def __call__(self, slice_read: SliceRead) -> int | None:
+        field = self.shape.event_time_field
+        assert field is not None, "the earliest event time of a table whose event-time field is not known"
+        path = slice_read.base_path
+        times = None if path is None else ParquetBaseContent(self.storage).event_times(path, field)
+        if times is not None:
+            return times.min_ms
+        batches = ArrowSliceReader(self.storage).read(slice_read, self.shape, top_level((field,)))
+        least: list[Any] = [
+            pc.min(event_times_ms(column_at(batch, field), self.shape.event_time_texts)).as_py() for batch in batches
+        ]
+        return min((time for time in least if time is not None), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Compare:
+    """Picklable: the event times of what differs between two sets of slices of one partition, floored to seconds."""
+
+    reader: SpanSliceReader
+    shape: RecordShape
+    keys: tuple[str, ...]
+
+    def __call__(self, sides: tuple[tuple[SliceRead, ...], ...]) -> frozenset[int]:
+        schema = query_schema(self.shape)
+        before, after = (
+            pa.Table.from_batches([b for one in side for b in self.reader.read(one, self.shape, None)], schema)
+            for side in sides
+        )
+        times: set[int] = set()
+        for part in row_changes(before, after, self.keys).parts:
+            column = column_at(part, self.reader.span.field)
+            for chunk in column.chunks:
+                seconds = (
+                    event_times_ms(chunk, self.shape.event_time_texts).to_numpy(zero_copy_only=False) // _SECOND_MS
+                )
+                times.update((np.unique(seconds) * _SECOND_MS).tolist())
+        return frozenset(times)

@@ -1,1 +1,0 @@
-"""What a rollback deletes and undoes."""

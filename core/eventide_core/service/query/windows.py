@@ -1,0 +1,408 @@
+"""Delivers a consumer's windows of event time, one after another, each as of one view (action/windows/progress.py).
+
+Order of writes, each of them as service/state/window_consumers.py has it:
+
+1. A newer view: its base files, then the state with it and with the windows that late data has changed.
+2. The first window: the state with its begin.
+3. The window opens: the state with its runner and its lease. Only then does the runner get it.
+4. Done: the state without it. The runner's own work comes before this one.
+
+A crash before 4 leaves the window open. After its lease, or at once if it is taken over, it is delivered again, with the
+rows of the same base files.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from eventide_core.action.freshness.watermark_view import PublishedView
+from eventide_core.action.query.planner import plan_slices
+from eventide_core.action.windows.progress import (
+    ConsumerView,
+    LatePolicy,
+    OpenWindow,
+    Progress,
+    WindowTerms,
+)
+from eventide_core.config import Options, duration_text
+from eventide_core.cure import Cure
+from eventide_core.errors import (
+    BusyError,
+    CleanedHistoryError,
+    ConfigError,
+    MissingFileError,
+    UnsupportedTableError,
+    WindowTakenError,
+    format_timestamp,
+)
+from eventide_core.ports import Clock, Engine, WindowContent
+from eventide_core.service.facts.event_time_field import event_time_field_of
+from eventide_core.service.facts.sources import watermark_with_sources
+from eventide_core.service.facts.watermark_views import (
+    base_files_of,
+    last_write_of,
+    latest_readable_view,
+    published_views,
+)
+from eventide_core.service.state.table import TableState
+from eventide_core.service.state.table_files import TableFiles
+from eventide_core.service.state.window_consumers import ConsumerFiles, RecordedView
+from eventide_core.table.files.file_name import BaseFileName
+from eventide_core.table.files.slice_read import QueryPlan
+from eventide_core.table.records.event_time import EventTimeSpan
+from eventide_core.table.records.schema import PARTITION_PATH, RECORD_KEY
+
+_ATTEMPTS = 10  # a window takes three steps at most; the others are for those that other runners make
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """An open window of a consumer, whose name is `consumer`.
+
+    `window` is as the consumer's state has it, `span` its event times in the column that they are read from. `view` is the
+    one that its rows are read as of. `before` is the view that the consumer had seen, if the window is a correction; it is
+    None also where the files of that view were cleaned.
+    """
+
+    consumer: str
+    window: OpenWindow
+    span: EventTimeSpan
+    view: ConsumerView
+    before: ConsumerView | None
+
+
+@dataclass(frozen=True, slots=True)
+class WindowService:
+    """`runner` distinguishes the runners of a consumer. A window that it holds is delivered to it again at once."""
+
+    files: TableFiles
+    content: Callable[[], WindowContent]
+    engine: Engine
+    clock: Clock
+    options: Options
+    runner: str
+
+    def progress(self, consumer: str) -> Progress | None:
+        """The consumer's state; None if it has had no window yet."""
+        return ConsumerFiles(self.files.storage, consumer).progress()
+
+    def preview(self, consumer: str, terms: WindowTerms) -> Progress:
+        """The consumer's state with the windows that are closed by now.
+
+        Writes nothing, and compares no rows, so windows that late data has changed since the last step are not among those
+        that are due.
+        """
+        files = ConsumerFiles(self.files.storage, consumer)
+        progress = files.progress() or Progress(0, terms.calendar.seconds, terms.zone)
+        _check_terms(consumer, progress, terms)
+        state = TableState.load_committed(self.files)
+        self._check_table(state)
+        newest = latest_readable_view(state)
+        if newest is None or not _is_newer(state, newest, progress.view):
+            return progress
+        progress = replace(progress, closed_ms=_closed_ms(self.files, state, newest, progress))
+        if progress.next_ms is not None:
+            return progress
+        return self._begun(state, self._plan_of(state, consumer, _recorded(state, newest)), progress, terms) or progress
+
+    def next(
+        self, consumer: str, terms: WindowTerms, *, take_over: bool = False, renew: bool = False
+    ) -> Delivery | None:
+        """The next window, now held by this runner; None if none is due. An open one comes again, with the same rows.
+
+        `take_over` takes it from another runner before its lease ends. `renew` goes on where files of its view, or of the
+        view before, were cleaned: it is delivered as of the latest view, and every done window that can still be corrected
+        comes again. Raises WindowTakenError, CleanedHistoryError without `renew`, ConfigError for other windows than the
+        consumer has, UnsupportedTableError for a table without watermark.
+        """
+        files = ConsumerFiles(self.files.storage, consumer)
+        for _ in range(_ATTEMPTS):
+            progress = files.progress() or Progress(0, terms.calendar.seconds, terms.zone)
+            _check_terms(consumer, progress, terms)
+            newer = self._step(files, progress, terms, take_over=take_over, renew=renew)
+            if newer is None:
+                return None
+            newer = replace(newer, keep_until_ms=self.clock.now_ms() + terms.keep_ms)
+            if not files.put(newer):
+                continue  # another runner was faster
+            files.remove_views(newer.views, _dropped(progress, newer), self.clock.now_ms())
+            if newer.open is not None:
+                return self._delivery(consumer, newer)
+        raise BusyError(f"other runners of the consumer {consumer} go on all the time; try again")
+
+    def done(self, delivery: Delivery) -> None:
+        """Marks the window as done. Raises WindowTakenError if this delivery is no longer the latest one of it."""
+        files = ConsumerFiles(self.files.storage, delivery.consumer)
+        self._hold(files, delivery.window, Progress.done)
+
+    def renew_lease(self, delivery: Delivery, terms: WindowTerms) -> None:
+        """Prolongs the lease of a window that takes longer. Raises WindowTakenError."""
+        files = ConsumerFiles(self.files.storage, delivery.consumer)
+        until_ms = self.clock.now_ms() + terms.lease_ms
+        self._hold(files, delivery.window, lambda progress: progress.renewed(until_ms))
+
+    def open_delivery(self, consumer: str, token: int | None = None) -> Delivery | None:
+        """The window that a runner holds, whoever that is; None if there is none, or its token is another one."""
+        progress = self.progress(consumer)
+        if progress is None or progress.open is None or token not in (None, progress.open.token):
+            return None
+        return self._delivery(consumer, progress)
+
+    def rows(self, delivery: Delivery) -> QueryPlan:
+        """The base files of the delivered view. Their rows in the delivery's span are the window's.
+
+        Raises CleanedHistoryError.
+        """
+        files = ConsumerFiles(self.files.storage, delivery.consumer)
+        return self._plan(TableState.load_committed(self.files), files, delivery.view)
+
+    def difference(self, delivery: Delivery) -> tuple[QueryPlan, QueryPlan]:
+        """The base files that the view before and the delivered one don't share, both read as the delivered one.
+
+        The first plan is empty for a window that is no correction. Raises CleanedHistoryError, also where the view before
+        is unknown.
+        """
+        state = TableState.load_committed(self.files)
+        files = ConsumerFiles(self.files.storage, delivery.consumer)
+        after = self._plan(state, files, delivery.view)
+        if not delivery.window.is_correction:
+            return replace(after, slices=()), after
+        if delivery.before is None:
+            raise CleanedHistoryError(
+                f"the files of the view that the consumer {delivery.consumer} had seen were cleaned, so the changes since "
+                "are unknown: replace the window by its rows"
+            )
+        before = self._plan(state, files, delivery.before)
+        return _apart(before, after)
+
+    def keys(self) -> tuple[str, ...]:
+        """The fields that identify a row, if its table has them as columns."""
+        config = self.files.config()
+        if config.virtual_key_fields:
+            return (*config.virtual_key_fields, *config.partition_fields)
+        return (RECORD_KEY, PARTITION_PATH)
+
+    def _step(
+        self, files: ConsumerFiles, progress: Progress, terms: WindowTerms, *, take_over: bool, renew: bool
+    ) -> Progress | None:
+        """The state after the consumer's next step; None if there is none to make."""
+        now_ms = self.clock.now_ms()
+        held = progress.open
+        if held is not None and held.runner != self.runner and held.lease_until_ms > now_ms and not take_over:
+            raise _taken(files.consumer, held)
+        state = TableState.load_committed(self.files)
+        self._check_table(state)
+        if renew:
+            progress = self._renewed(state, files, progress)
+        window: tuple[int, int] | None
+        if progress.open is not None:
+            window = progress.open.begin_ms, progress.open.end_ms
+        else:
+            newest = None if progress.due else latest_readable_view(state)
+            if newest is not None and _is_newer(state, newest, progress.view):
+                return self._with_view(state, files, progress, newest, terms, renew=renew)
+            if progress.view is not None and progress.next_ms is None:
+                return self._begun(state, self._plan(state, files, progress.view), progress, terms)
+            window = progress.due_window(terms.calendar)
+        if window is None:
+            return None
+        for view in progress.views:
+            self._plan(state, files, view)  # raises an error before the window is taken
+        return progress.opened(window, self.runner, now_ms + terms.lease_ms)
+
+    def _renewed(self, state: TableState, files: ConsumerFiles, progress: Progress) -> Progress:
+        """The state without what needs files that were cleaned."""
+        if progress.view is not None and not self._is_readable(state, files, progress.view):
+            return replace(progress, open=None, due=(), before=None)
+        if progress.before is not None and not self._is_readable(state, files, progress.before):
+            return replace(progress, before=None)
+        return progress
+
+    def _with_view(
+        self,
+        state: TableState,
+        files: ConsumerFiles,
+        progress: Progress,
+        newest: PublishedView,
+        terms: WindowTerms,
+        *,
+        renew: bool,
+    ) -> Progress:
+        """Step 1."""
+        recorded = _recorded(state, newest)
+        changed, before = self._changed(state, files, progress, recorded, terms, renew=renew)
+        view = files.record(newest.compaction.requested_time, self.runner, recorded)
+        return progress.seen(view, _closed_ms(self.files, state, newest, progress), changed, before, terms)
+
+    def _changed(
+        self,
+        state: TableState,
+        files: ConsumerFiles,
+        progress: Progress,
+        recorded: RecordedView,
+        terms: WindowTerms,
+        *,
+        renew: bool,
+    ) -> tuple[frozenset[int], ConsumerView | None]:
+        """The begins of the done windows that the newer view shows otherwise; and the view before, unless it was cleaned."""
+        if progress.view is None or progress.next_ms is None or terms.late is LatePolicy.IGNORE:
+            return frozenset(), None
+        field = event_time_field_of(state, self.options)
+        span = EventTimeSpan(field, progress.correctable_from(terms), progress.next_ms)
+        after = self._plan_of(state, files.consumer, recorded)
+        if renew and not self._is_readable(state, files, progress.view):
+            return self._all_done(after, span, progress, terms), None
+        before, after = _apart(self._plan(state, files, progress.view), after)
+        times = self.content().changed_times(before.slices, after.slices, after.shape, span, self.keys(), self.engine)
+        return frozenset(map(terms.calendar.begin_of, times)), progress.view
+
+    def _all_done(
+        self, after: QueryPlan, span: EventTimeSpan, progress: Progress, terms: WindowTerms
+    ) -> frozenset[int]:
+        """Every done window that can be corrected, and that was delivered or has rows now."""
+        earliest_ms = self._earliest(after, span.field)
+        begin_ms = min(at for at in (earliest_ms, progress.begun_ms, span.end_ms) if at is not None)
+        at = terms.calendar.begin_of(begin_ms if span.begin_ms is None else max(begin_ms, span.begin_ms))
+        begins: set[int] = set()
+        while at < span.end_ms:
+            begins.add(at)
+            at = terms.calendar.end_of(at)
+        return frozenset(begins)
+
+    def _earliest(self, plan: QueryPlan, field: str) -> int | None:
+        shape = replace(plan.shape, event_time_field=field)
+        return self.content().earliest(plan.slices, shape, self.engine)
+
+    def _begun(self, state: TableState, plan: QueryPlan, progress: Progress, terms: WindowTerms) -> Progress | None:
+        """Step 2; None if the view has no event time."""
+        if terms.since_ms is not None:
+            begin_ms = terms.calendar.begin_of(terms.since_ms)
+            return replace(progress.begun_at(begin_ms), first_ms=begin_ms)
+        earliest_ms = self._earliest(plan, event_time_field_of(state, self.options))
+        return None if earliest_ms is None else progress.begun_at(terms.calendar.begin_of(earliest_ms))
+
+    def _check_table(self, state: TableState) -> None:
+        """Raises UnsupportedTableError, ConfigError, RefusedError."""
+        if state.config.is_copy_on_write:
+            raise UnsupportedTableError(
+                f"{self.files.storage.root}: a copy-on-write table has no watermark, which windows wait for; read its "
+                "changes with an incremental query"
+            )
+        event_time_field_of(state, self.options)
+
+    def _plan(self, state: TableState, files: ConsumerFiles, view: ConsumerView) -> QueryPlan:
+        try:
+            return self._plan_of(state, files.consumer, files.view(view))
+        except MissingFileError as missing:
+            raise CleanedHistoryError(_cleaned(files.consumer, str(missing))) from missing
+
+    def _plan_of(self, state: TableState, consumer: str, recorded: RecordedView) -> QueryPlan:
+        """A read of the view's base files. Raises CleanedHistoryError."""
+        present = [
+            file for file in state.listing if file.path in recorded.paths and BaseFileName.parse(file.name) is not None
+        ]
+        missing = recorded.paths - {file.path for file in present}
+        if missing:
+            raise CleanedHistoryError(_cleaned(consumer, f"{min(missing)} is gone"))
+        slices = state.view_of(present, lambda _: False).latest_base_files()
+        return QueryPlan(plan_slices(slices, state.blocks()), state.shape(None, as_of=recorded.schema_as_of))
+
+    def _is_readable(self, state: TableState, files: ConsumerFiles, view: ConsumerView) -> bool:
+        try:
+            self._plan(state, files, view)
+        except CleanedHistoryError:
+            return False
+        return True
+
+    def _hold(self, files: ConsumerFiles, window: OpenWindow, change: Callable[[Progress], Progress]) -> None:
+        """Changes the state as long as this delivery is the latest one of its window."""
+        progress = files.progress()
+        held = None if progress is None else progress.open
+        if progress is None or held is None or held.token != window.token:
+            raise WindowTakenError(
+                f"the window {_named(window)} of the consumer {files.consumer} is no longer this runner's: its lease ended, "
+                "and another one has taken it or marked it as done; discard what this runner made of it"
+            )
+        newer = change(progress)
+        if not files.put(newer):
+            raise WindowTakenError(
+                f"another runner of the consumer {files.consumer} took the window {_named(window)} at the same time; "
+                "discard what this runner made of it"
+            )
+        files.remove_views(newer.views, _dropped(progress, newer), self.clock.now_ms())
+
+    def _delivery(self, consumer: str, progress: Progress) -> Delivery:
+        assert progress.open is not None, "a delivery is of an open window"
+        assert progress.view is not None, "a window opens as of a view"
+        state = TableState.load_committed(self.files)
+        window = progress.open
+        span = EventTimeSpan(event_time_field_of(state, self.options), window.begin_ms, window.end_ms)
+        return Delivery(consumer, window, span, progress.view, progress.before)
+
+
+def _is_newer(state: TableState, newest: PublishedView, view: ConsumerView | None) -> bool:
+    """Whether the view comes after the consumer's one, which may be archived; or that one was undone by a restore."""
+    known = None if view is None else state.find_write(view.instant)
+    return known is None or newest.completed > (known.completion_time or known.requested_time, known.requested_time)
+
+
+def _recorded(state: TableState, view: PublishedView) -> RecordedView:
+    bases = base_files_of(state, view)
+    paths = frozenset(file_slice.base_file.path for file_slice in bases if file_slice.base_file is not None)
+    return RecordedView(last_write_of(state, view), paths)
+
+
+def _closed_ms(files: TableFiles, state: TableState, newest: PublishedView, progress: Progress) -> int | None:
+    """The time up to which windows are closed as of that view: late records don't open them again.
+
+    Those of a derived table close no earlier than those of its sources had when they were read.
+    """
+    watermarks = [
+        watermark_with_sources(files, state, view.compaction.requested_time, view.watermark_ms)
+        for view in published_views(state)
+        if view.completed <= newest.completed
+    ]
+    if progress.view is not None and state.find_write(progress.view.instant):
+        watermarks.append(progress.closed_ms)  # else a restore has undone that view
+    return max((watermark for watermark in watermarks if watermark is not None), default=None)
+
+
+def _check_terms(consumer: str, progress: Progress, terms: WindowTerms) -> None:
+    """Raises ConfigError if the consumer has other windows."""
+    if (progress.seconds, progress.zone) != (terms.calendar.seconds, terms.zone):
+        raise ConfigError(
+            f"the consumer {consumer} has windows of {duration_text(progress.seconds)} in {progress.zone}, not of "
+            f"{duration_text(terms.calendar.seconds)} in {terms.zone}: use another consumer for these"
+        )
+
+
+def _apart(before: QueryPlan, after: QueryPlan) -> tuple[QueryPlan, QueryPlan]:
+    """Both without the base files that they share, and the first one with the columns of the second."""
+    shared = before.paths & after.paths
+    first, second = (
+        tuple(slice_read for slice_read in plan.slices if slice_read.base_path not in shared)
+        for plan in (before, after)
+    )
+    return QueryPlan(first, after.shape), QueryPlan(second, after.shape)
+
+
+def _dropped(progress: Progress, newer: Progress) -> tuple[ConsumerView, ...]:
+    return tuple(view for view in progress.views if view not in newer.views)
+
+
+def _cleaned(consumer: str, what: str) -> str:
+    return (
+        f"{what}, which the consumer {consumer} has still to read: pass {Cure.argument('renew')} to deliver its windows as "
+        "of the latest view; in the future, let it run more often, set a longer `keep`, and retain more in Hudi's own "
+        "cleaner (hoodie.cleaner.commits.retained)"
+    )
+
+
+def _taken(consumer: str, held: OpenWindow) -> WindowTakenError:
+    return WindowTakenError(
+        f"another runner holds the window {_named(held)} of the consumer {consumer} until "
+        f"{format_timestamp(held.lease_until_ms)}; mark it as done, try again then, or take it over if that runner is dead"
+    )
+
+
+def _named(window: OpenWindow) -> str:
+    return f"[{format_timestamp(window.begin_ms)}, {format_timestamp(window.end_ms)})"

@@ -1,0 +1,189 @@
+"""Plans a compaction by the configured strategy and trigger, and puts the plan on the timeline.
+
+Order of writes, under the table lock: the plan file `<instant>.compaction.requested`, put if absent, and nothing else.
+A crash before it leaves nothing. A crash after it leaves a pending plan, which any engine may run, and which `rollback`
+undoes.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeVar
+
+from eventide_core.action.compaction.request import CompactionRequest
+from eventide_core.action.compaction.trigger import (
+    check_trigger,
+)
+from eventide_core.config import LinkChoice
+from eventide_core.errors import BusyError, LockLostError, MetadataTableBusyError, RefusedError
+from eventide_core.ports import Capability, Clock, Engine, TableLock
+from eventide_core.service.facts.moments import local_instant_time
+from eventide_core.service.scheduling.draft import CompactionDrafter
+from eventide_core.service.scheduling.draft_plan import DraftPlan
+from eventide_core.service.scheduling.settings import CompactionSettings
+from eventide_core.service.state.single_writers import single_writer_note, writes_of_single_writers
+from eventide_core.service.state.table import TableState
+from eventide_core.service.state.table_files import TableFiles
+from eventide_core.table.records.record_shape import RecordShape
+from eventide_core.table.settings.table_config import TableConfig
+from eventide_core.table.timeline.instant import Action, Instant, State
+
+POLL_MS = 200
+GAP_POLL_MS = 5
+GAP_WAIT_MS = 1_000
+"""How long a plan that may be made beside open writes waits for a gap, because then less is left over."""
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionScheduler:
+    """`check_merger` is that of the slice merger, which a dry run doesn't have. Picklable."""
+
+    files: TableFiles
+    drafter: CompactionDrafter
+    check_merger: Callable[[RecordShape], None]
+    engine: Engine
+    lock: TableLock
+    clock: Clock
+    settings: CompactionSettings
+
+    def plan(self, request: CompactionRequest) -> DraftPlan:
+        """A dry run: what `schedule` would plan, and what it would wait for. Writes nothing."""
+        state = TableState.load(self.files)
+        if state.config.is_copy_on_write:
+            return self.drafter.draft_of_copy_on_write(state)
+        draft = once_metadata_table_is_free(
+            lambda: self.drafter.draft(state, request), self.clock, self.settings.wait_ms
+        )
+        alone = map(single_writer_note, writes_of_single_writers(self.files, state.config, state.timeline))
+        draft = replace(draft, notes=(*draft.notes, *alone))
+        try:
+            check_trigger(state.timeline)
+        except BusyError as busy:
+            return replace(draft, waits_for=str(busy))
+        return draft
+
+    def schedule(self, request: CompactionRequest, *, is_for_later: bool = False) -> DraftPlan:
+        """Makes the plan, and puts it on the timeline unless the draft has nothing to do; then `put` is what it put.
+
+        `is_for_later`: the plan is not executed immediately, so it must be one that Hudi can also run. Waits, as long
+        as configured, if open writes leave no quiet moment. Raises BusyError after that time, if another pending
+        action excludes a plan, or if another scheduler was faster.
+        """
+        if request.link_choice is LinkChoice.HARDLINK and Capability.HARDLINK not in self.files.storage.capabilities:
+            raise RefusedError(
+                f"link mode hardlink: the storage of {self.files.storage.root} doesn't support hard links; use copy"
+            )
+        state = TableState.load(self.files)
+        config = state.config
+        if config.is_copy_on_write:
+            return self.drafter.draft_of_copy_on_write(state)
+        if config.merger is not None:
+            self.engine.map(self.check_merger, [state.shape(None)])
+        limit_ms = self.settings.wait_ms
+        gap_ms = min(limit_ms, GAP_WAIT_MS) if self.settings.is_exclusive else limit_ms
+        begin_ms = self.clock.now_ms()
+        waited_ms = 0
+        while True:
+            make = partial(self._draft, request, is_for_later=is_for_later, is_gap_needed=waited_ms < gap_ms)
+            # The first draft takes no lock. It fills the cache of log file facts, so that the lock is held only
+            # briefly.
+            draft = once_metadata_table_is_free(partial(make, state), self.clock, limit_ms)
+            if draft.idle is None and draft.waits_for is None:
+                self._let_the_moment_pass(state, draft)
+                try:
+                    draft = self._put(make)
+                except (LockLostError, MetadataTableBusyError) as busy:
+                    draft = replace(draft, waits_for=str(busy))
+            if draft.idle is not None or draft.waits_for is None:
+                return draft
+            if waited_ms >= limit_ms:
+                raise BusyError(
+                    f"{draft.waits_for}; waited {waited_ms} ms: try again, or roll back a write whose writer is dead"
+                )
+            waited_ms = self.clock.now_ms() - begin_ms
+            until_ms = gap_ms if waited_ms < gap_ms else min(limit_ms, waited_ms + POLL_MS)
+            if waited_ms < until_ms:
+                self._wait(config, until_ms - waited_ms)
+                waited_ms = self.clock.now_ms() - begin_ms
+            state = TableState.load(self.files)
+
+    def _let_the_moment_pass(self, state: TableState, draft: DraftPlan) -> None:
+        """Version 8 and later: waits until the draft's instant is longer ago than the clock skew.
+
+        By then, a writer with an earlier instant has created its file, and the second check finds it. If such a write
+        appears later, the plan is rolled back, and a stock writer that has listed its file may fail.
+        """
+        if state.config.layout.writers_follow_plans:
+            return
+        since_ms = self.clock.now_ms() - self.settings.skew_ms
+        if draft.plan.instant > local_instant_time(state.config, state.timeline, since_ms, self.clock):
+            self.clock.sleep(self.settings.skew_ms)
+
+    def _wait(self, config: TableConfig, limit_ms: int) -> None:
+        """Sleeps until a new draft may succeed: on version 6, until no write is pending, which may be a short time."""
+        if config.layout.writers_follow_plans:
+            wait_until(
+                lambda: not self.files.timeline(config).pending_writes, self.clock, limit_ms, poll_ms=GAP_POLL_MS
+            )
+        else:
+            self.clock.sleep(POLL_MS)
+
+    def _draft(
+        self, request: CompactionRequest, state: TableState, *, is_for_later: bool, is_gap_needed: bool
+    ) -> DraftPlan:
+        check_trigger(state.timeline)
+        draft = self.drafter.draft(state, request, is_gap_needed=is_gap_needed)
+        return replace(draft, is_for_later=is_for_later)
+
+    def _put(self, make: Callable[[TableState], DraftPlan]) -> DraftPlan:
+        """A draft of the table under the lock, put on the timeline unless it is idle or has to wait."""
+        with self.lock.acquire() as lease:
+            state = TableState.load(self.files)
+            draft = make(state)
+            if draft.idle is not None or draft.waits_for is not None:
+                return draft
+            requested = Instant(draft.plan.instant, Action.COMPACTION, State.REQUESTED)
+            data = self.files.codec.encode_plan(draft.plan)
+            lease.check()
+            if state.config.layout.writers_follow_plans and self.files.timeline(state.config) != state.timeline:
+                # A writer that shares no lock appeared; its log file would be in a slice of a plan that doesn't include
+                # it.
+                return replace(draft, waits_for="a write started while the plan was made")
+            if not self.files.on_timeline(state.config).put_fenced(requested, lease, data):
+                raise BusyError(f"another plan uses the instant {draft.plan.instant}; try again")
+            return (
+                draft
+                if draft.is_for_later
+                else replace(draft, put=(draft.plan, replace(state, timeline=state.timeline.with_instant(requested))))
+            )
+
+
+def wait_until(is_over: Callable[[], bool], clock: Clock, limit_ms: int, *, poll_ms: int = POLL_MS) -> int | None:
+    """Waits until `is_over`, for at most `limit_ms`.
+
+    Returns None once it is over; the milliseconds that it has waited if the limit passed first.
+    """
+    begin_ms = clock.now_ms()
+    while not is_over():
+        waited_ms = clock.now_ms() - begin_ms
+        if waited_ms >= limit_ms:
+            return waited_ms
+        clock.sleep(poll_ms)
+    return None
+
+
+def once_metadata_table_is_free(act: Callable[[], Result], clock: Clock, limit_ms: int) -> Result:
+    """The result of `act`, which is retried while Hudi compacts the metadata table, for `limit_ms` at most.
+
+    On version 6 a writer of Hudi does so as it begins. Raises MetadataTableBusyError after the limit.
+    """
+    begin_ms = clock.now_ms()
+    while True:
+        try:
+            return act()
+        except MetadataTableBusyError:
+            if clock.now_ms() - begin_ms >= limit_ms:
+                raise
+            clock.sleep(POLL_MS)

@@ -1,1 +1,0 @@
-"""Delivers closed windows of event time to consumers. Imports `facts` and `state`."""

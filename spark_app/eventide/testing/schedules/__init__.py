@@ -1,0 +1,1 @@
+"""All interleavings of a few processes over one table. Imports the crash enumeration and below."""

@@ -1,0 +1,264 @@
+"""An actor as a tree of operations by the answers that it received. Runs of the actor explore the tree, which is cached.
+
+An actor is a protocol of eventide with its own storage and its own clock. It knows only the answers of its storage, so its
+next operation is a function of these answers: a tree, with a `Point` for each list of answers. Where the tree ends, the
+actor runs from its start. It receives the answers that lead to that point, and then continues alone in a world as far as
+possible, which adds a branch. Each run checks that the actor does the same after the same answers.
+"""
+
+import io
+import threading
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable
+from copy import copy
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO, Self, TypeVar
+
+from eventide.bootstrap import Application, assemble
+from eventide.engine_local import LocalEngine
+from eventide.testing.crash_enumeration import Protocol
+from eventide.testing.histories import ManualClock
+from eventide.testing.schedules.world import GIVE_LOCK, TAKE_LOCK, Refusal, Step, Worlds
+from eventide_core.access.requests import Requests
+from eventide_core.errors import EventideError
+from eventide_core.ports import Capability, FileInfo, Storage
+
+T = TypeVar("T")
+
+
+class _Over(BaseException):  # not an Exception, so that no program handles it
+    """Interrupts the run: the next answer isn't known yet."""
+
+
+@dataclass(slots=True, eq=False)
+class Point:
+    """The point that an actor has reached.
+
+    `step` is its next operation, or None if it has ended. `failure` is the error it ended in, or None.
+    """
+
+    number: int
+    before: "tuple[Point, Hashable] | None" = None
+    step: Step | None = None
+    failure: EventideError | None = None
+    is_known: bool = False
+    after: "dict[Hashable, Point]" = field(default_factory=dict[Hashable, "Point"])
+
+    @property
+    def answers(self) -> tuple[Hashable, ...]:
+        """All answers that the actor received before this point."""
+        answers: deque[Hashable] = deque()
+        before = self.before
+        while before is not None:
+            answers.appendleft(before[1])
+            before = before[0].before
+        return tuple(answers)
+
+
+class ScheduledActor:
+    """One of the actors over `worlds`.
+
+    `runs` counts its runs; `length` is how many operations it does if nothing disturbs it.
+    """
+
+    def __init__(self, number: int, protocol: Protocol, worlds: Worlds) -> None:
+        self.number = number
+        self.worlds = worlds
+        self.runs = 0
+        self._protocol = protocol
+        self._points = 0
+        self.first = self.new_point(None)
+        self._run((), 0)
+        self.length = self._points - 1
+
+    def after(self, point: Point, answer: Hashable, world: int) -> Point:
+        """The point to which the answer leads; `world` is the world after the answered step."""
+        following = point.after.get(answer)
+        if following is None or not following.is_known:
+            self._run((*point.answers, answer), world)
+            following = point.after[answer]
+            assert following.is_known
+        return following
+
+    def new_point(self, before: tuple[Point, Hashable] | None) -> Point:
+        self._points += 1
+        return Point(self._points - 1, before)
+
+    def _run(self, answers: Iterable[Hashable], world: int) -> None:
+        self.runs += 1
+        life = _Life(self, answers, world)
+        failure: EventideError | None = None
+        try:
+            self._protocol(self._process(life))
+        except _Over:
+            return
+        except EventideError as error:
+            failure = error
+        life.end(failure)
+
+    def _process(self, life: "_Life") -> Application:
+        bench = self.worlds.bench
+        storage, engine = _LivedStorage(life, bench.storage), LocalEngine(1)
+        application = assemble(
+            storage.root,
+            bench.options,
+            engine=engine,
+            storage=storage,
+            lock=_LivedLock(life),
+            clock=ManualClock(self.worlds.time_ms),
+            new_uuid=lambda: f"00000000-0000-4000-8000-{self.number:012d}",
+        )
+        application.files.requests = Requests(engine)
+        return application
+
+
+class _Life:
+    """One run: it first follows the given answers, then continues alone."""
+
+    def __init__(self, actor: ScheduledActor, answers: Iterable[Hashable], world: int) -> None:
+        self._actor = actor
+        self._answers = deque(answers)
+        self._world = world
+        self._point = actor.first
+        self._thread = threading.get_ident()
+        self.is_over = False
+
+    def perform(self, step: Step) -> Any:
+        """The answer to the step."""
+        if self.is_over:
+            raise _Over
+        assert threading.get_ident() == self._thread, (
+            f"{step}: an actor with threads is no function of what it is answered"
+        )
+        self._arrive(step, None)
+        if self._answers:
+            answer = self._answers.popleft()
+        elif self._actor.worlds.can(self._world, step):
+            self._world, answer = self._actor.worlds.after(self._world, step, self._actor.number)
+        else:
+            self.is_over = True
+            raise _Over
+        after = self._point.after.get(answer)
+        if after is None:
+            after = self._point.after[answer] = self._actor.new_point((self._point, answer))
+        self._point = after
+        if isinstance(answer, Refusal):
+            raise copy(answer.error)
+        return answer
+
+    def end(self, failure: EventideError | None) -> None:
+        assert not self.is_over, "the actor went on after the run was broken off"
+        self._arrive(None, failure)
+
+    def _arrive(self, step: Step | None, failure: EventideError | None) -> None:
+        point = self._point
+        if point.is_known:
+            assert point.step == step, f"after the same answers an actor does not the same: {point.step}, {step}"
+            return
+        point.is_known, point.step, point.failure = True, step, failure
+
+
+class _LivedStorage:
+    """ports.Storage of one run."""
+
+    def __init__(self, life: _Life, like: Storage) -> None:
+        self._life = life
+        self._root = like.root
+        self._is_remote = like.is_remote
+        self._capabilities = like.capabilities
+
+    @property
+    def root(self) -> str:
+        return self._root
+
+    @property
+    def is_remote(self) -> bool:
+        return self._is_remote
+
+    @property
+    def capabilities(self) -> Capability:
+        return self._capabilities
+
+    def list(self, directory: str) -> tuple[FileInfo, ...]:
+        return self._answer("list", directory, None, lambda s: s.list(directory))
+
+    def stat(self, path: str) -> FileInfo | None:
+        return self._answer("stat", path, None, lambda s: s.stat(path))
+
+    def read(self, path: str) -> bytes:
+        return self._answer("read", path, None, lambda s: s.read(path))
+
+    def read_range(self, path: str, offset: int, length: int) -> bytes:
+        return self._answer("read_range", path, (offset, length), lambda s: s.read_range(path, offset, length))
+
+    def open_input(self, path: str) -> BinaryIO:
+        """One read, of the whole file."""
+        return io.BytesIO(self.read(path))
+
+    def open_output(self, path: str) -> "_LivedOutput":
+        return _LivedOutput(self, path)
+
+    def put(self, path: str, data: bytes) -> None:
+        held = bytes(data)
+        self._answer("put", path, held, lambda s: s.put(path, held))
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        held = bytes(data)
+        return self._answer("put_if_absent", path, held, lambda s: s.put_if_absent(path, held))
+
+    def copy_if_absent(self, source: str, target: str) -> bool:
+        return self._answer("copy_if_absent", target, source, lambda s: s.copy_if_absent(source, target))
+
+    def link_if_absent(self, source: str, target: str, *, is_symbolic: bool) -> bool:
+        return self._answer(
+            "link_if_absent",
+            target,
+            (source, is_symbolic),
+            lambda s: s.link_if_absent(source, target, is_symbolic=is_symbolic),
+        )
+
+    def delete(self, path: str) -> bool:
+        return self._answer("delete", path, None, lambda s: s.delete(path))
+
+    def _answer(self, kind: str, path: str, details: Hashable, act: Callable[[Storage], T]) -> T:
+        answer: T = self._life.perform(Step(kind, path, details, act))
+        return answer
+
+
+class _LivedOutput:
+    """ports.OutputFile whose commit is one operation."""
+
+    def __init__(self, storage: _LivedStorage, path: str) -> None:
+        self._storage = storage
+        self._path = path
+        self._data = bytearray()
+
+    def write(self, data: bytes | memoryview, /) -> int:
+        self._data += data
+        return memoryview(data).nbytes
+
+    def commit(self) -> bool:
+        return self._storage.put_if_absent(self._path, bytes(self._data))
+
+    def abort(self) -> None:
+        """Does nothing: the output was never visible."""
+
+
+@dataclass(slots=True)
+class _LivedLock:
+    """ports.TableLock and its lease in one."""
+
+    life: _Life
+
+    def acquire(self) -> "_LivedLock":
+        self.life.perform(Step(TAKE_LOCK))
+        return self
+
+    def check(self) -> None:
+        """Always succeeds: no other actor can take a held lock."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.life.perform(Step(GIVE_LOCK))
