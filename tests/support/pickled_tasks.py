@@ -11,9 +11,9 @@ R = TypeVar("R")
 
 @dataclass
 class PickledTasks:
-    """Notes the types of what the tasks are asked, and the sizes in bytes of what they return, by type."""
+    """Keeps what the tasks are asked, and the sizes in bytes of what they return, by type."""
 
-    asked: set[type[Any]] = field(default_factory=set[type[Any]])
+    asked: list[Any] = field(default_factory=list[Any])
     sizes: dict[type[Any], list[int]] = field(default_factory=dict[type[Any], list[int]])
 
     def map(
@@ -29,7 +29,7 @@ class PickledTasks:
             task, given = pickle.loads(pickle.dumps((function, item)))
             sent = pickle.dumps(task(given))
             answers.append(pickle.loads(sent))
-            self.asked.add(type(item))
+            self.asked.append(item)
             self.sizes.setdefault(type(answers[-1]), []).append(len(sent))
             if on_done is not None:
                 on_done()

@@ -15,7 +15,7 @@ from eventide import Table
 from eventide.spark.types import arrow_schema_of
 from eventide_adapters.format.metadata_records.log_form import LogForm
 from eventide_adapters.format.metadata_table import group_records
-from eventide_adapters.format.metadata_table.file_contents import Answering, Question
+from eventide_adapters.format.metadata_table.file_contents import Question
 from eventide_adapters.format.metadata_table.group_records import GroupRecords
 from eventide_adapters.format.metadata_table.table import HudiMetadataTable
 from eventide_adapters.storage.local import LocalStorage
@@ -29,6 +29,7 @@ from eventide_core.config import (
     RECORD_SIZE_ESTIMATE,
 )
 from eventide_core.errors import EngineError, InvalidRecordError
+from eventide_core.ports import Storage
 from support.columns import schema_of
 from support.indexed_table import OPTIONS, indexed, own_rows, with_ids
 
@@ -138,11 +139,11 @@ def test_a_data_frame_is_placed_by_the_record_index_as_arrow_is(
 def test_the_driver_reads_no_file_that_a_data_frame_was_written_to(
     tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, *, is_staged: bool
 ) -> None:
-    driver, ask, encode = os.getpid(), Answering.__call__, GroupRecords.encoded
+    driver, answer, encode = os.getpid(), Question.answer, GroupRecords.encoded
 
-    def asked(answering: Answering, question: Question) -> Any:
+    def answered(question: Question, storage: Storage) -> Any:
         assert os.getpid() != driver
-        return ask(answering, question)
+        return answer(question, storage)
 
     def encoded(records: GroupRecords, form: LogForm) -> tuple[int, bytes]:
         assert os.getpid() != driver
@@ -151,7 +152,7 @@ def test_the_driver_reads_no_file_that_a_data_frame_was_written_to(
     path = indexed("v9_mdt", tmp_path, record_index_groups=2)
     table = Table.open(path, OPTIONS)
     rows = with_ids(own_rows(table).slice(0, 4), "new")
-    monkeypatch.setattr(Answering, "__call__", asked)
+    monkeypatch.setattr(Question, "answer", answered)
     monkeypatch.setattr(GroupRecords, "encoded", encoded)
     monkeypatch.setattr(group_records, "STAGED_ABOVE_BYTES" if is_staged else "ENCODED_HERE", 0)
     assert table.upsert(spark.createDataFrame(rows)).upserts == 4

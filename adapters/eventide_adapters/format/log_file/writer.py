@@ -9,23 +9,19 @@ records' event times.
 
 import io
 import struct
-from collections.abc import Iterable
-from typing import Any
 
-import fastavro
 import pyarrow as pa
 
-from eventide_adapters.format.avro.encode import can_encode, encode_records
+from eventide_adapters.format.avro.encode import encode_records
 from eventide_adapters.format.avro.event_time_properties import with_event_times
 from eventide_adapters.format.avro.schema import arrow_schema, record_fields
-from eventide_adapters.format.avro.writer_schema import writer_schema
 from eventide_adapters.format.parquet.output import ParquetOutput, avro_footer
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.table.files.log_block import BlockType, HeaderKey, encode_block
 from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.records.schema import AvroSchema
 
-CONTENT_VERSION = 3
+_CONTENT_VERSION = 3
 
 
 def encode_data_block(
@@ -37,7 +33,7 @@ def encode_data_block(
     field and its range, which go into the schema in the header. Raises UnsupportedTableError for a value that its field
     cannot hold, and for unions of several types.
     """
-    content = _avro_content(schema.with_meta_fields(), records)
+    content = avro_content(schema.with_meta_fields(), records)
     return encode_block(BlockType.AVRO_DATA, _header(instant, schema, event_times), content)
 
 
@@ -63,22 +59,11 @@ def _header(instant: str, schema: AvroSchema, event_times: tuple[str, EventTimeR
     return {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: written.text}
 
 
-def _avro_content(full_schema: AvroSchema, records: pa.Table) -> bytes:
-    head, fields = struct.pack(">ii", CONTENT_VERSION, len(records)), record_fields(full_schema)
-    if can_encode(fields) and records.schema.equals(arrow_schema(full_schema)):
-        return head + encode_records(records, fields)
-    return head + encode_one_by_one(full_schema, records.to_pylist(maps_as_pydicts="strict"))
-
-
-def encode_one_by_one(schema: AvroSchema, records: Iterable[dict[str, Any]]) -> bytes:
-    """Records of any types, each with its length before it. Raises UnsupportedTableError for one that does not fit."""
-    parsed, body = writer_schema(schema), io.BytesIO()
-    for record in records:
-        encoded = io.BytesIO()
-        try:
-            fastavro.schemaless_writer(encoded, parsed, record)
-        except (ValueError, TypeError, AttributeError, OverflowError, KeyError, struct.error) as error:
-            raise UnsupportedTableError(f"a record does not fit the table's schema: {error!r}") from error
-        body.write(struct.pack(">i", encoded.tell()))
-        body.write(encoded.getvalue())
-    return body.getvalue()
+def avro_content(schema: AvroSchema, records: pa.Table) -> bytes:
+    """The content of an Avro block. Raises UnsupportedTableError for a value that its field cannot hold."""
+    columns = arrow_schema(schema)
+    try:
+        fitting = records if records.schema.equals(columns) else records.cast(columns)
+    except (pa.ArrowInvalid, ValueError) as error:
+        raise UnsupportedTableError(f"a record does not fit the table's schema: {error}") from error
+    return struct.pack(">ii", _CONTENT_VERSION, len(records)) + encode_records(fitting, record_fields(schema))

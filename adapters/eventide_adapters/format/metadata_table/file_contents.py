@@ -6,7 +6,8 @@ lock was taken is also valid under the lock, if exactly the same question is ask
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from functools import partial
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,10 +17,9 @@ from eventide_adapters.format.base_file.keyed import read_keyed_base
 from eventide_adapters.format.base_file.parquet import read_footer
 from eventide_adapters.format.log_file.records import DataBlock, iter_log_records
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
-from eventide_adapters.format.metadata_table.column_ranges import base_columns, column_ranges, log_ranges, table_ranges
 from eventide_adapters.format.parquet.bloom_filter import FOOTER_KEY, SIMPLE, TYPE_FOOTER_KEY
 from eventide_core.ports import Engine, Storage
-from eventide_core.table.files.slice_read import BlockFilter, SliceRead
+from eventide_core.table.files.slice_read import SliceRead
 from eventide_core.table.records.record_shape import RecordShape
 from eventide_core.table.records.schema import RECORD_KEY
 
@@ -28,121 +28,19 @@ R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnsOfBase:
-    """The columns of a base file. The answer is a tuple of names."""
+class Question:
+    """A question about data files: `ask` gets a storage and the arguments. Hashable and picklable, as all of these are."""
 
-    path: str
-
-    def answer(self, storage: Storage) -> tuple[str, ...]:
-        return base_columns(storage, self.path)
-
-
-@dataclass(frozen=True, slots=True)
-class RangesOfBase:
-    """The ranges of the `columns` that a base file has. The answer is a ColumnRange by name."""
-
-    path: str
-    columns: frozenset[str]
+    ask: Callable[..., Any]
+    arguments: tuple[Any, ...]
 
     def answer(self, storage: Storage) -> Any:
-        return column_ranges(storage, self.path, self.columns)
+        return self.ask(storage, *self.arguments)
 
 
-@dataclass(frozen=True, slots=True)
-class RangesInTable:
-    """The ranges of those `columns` that a base file has, in the table's types. The answer is a ColumnRange by name."""
-
-    path: str
-    columns: frozenset[str]
-    shape: RecordShape
-
-    def answer(self, storage: Storage) -> Any:
-        return table_ranges(storage, self.path, self.shape, self.columns)
-
-
-@dataclass(frozen=True, slots=True)
-class RangesOfLogs:
-    """The ranges of `columns` over the records of log files. The answer has, for each path, a ColumnRange by name.
-
-    `logs` are (path, size) of one slice's log files in reader order: bytes after the size don't count. Of their blocks,
-    those count that `blocks` accepts.
-    """
-
-    logs: tuple[tuple[str, int], ...]
-    columns: frozenset[str]
-    shape: RecordShape
-    blocks: BlockFilter
-
-    def answer(self, storage: Storage) -> Any:
-        return log_ranges(storage, self.logs, self.shape, self.blocks, self.columns)
-
-
-@dataclass(frozen=True, slots=True)
-class FilterOfBase:
-    """The bloom filter of a base file. The answer is its type and its text, or None."""
-
-    path: str
-
-    def answer(self, storage: Storage) -> tuple[str, str] | None:
-        footer = read_footer(storage, self.path)
-        return (footer.get(TYPE_FOOTER_KEY, SIMPLE), footer[FOOTER_KEY]) if FOOTER_KEY in footer else None
-
-
-@dataclass(frozen=True, slots=True)
-class KeysOfSlice:
-    """The distinct keys in the files that a write added to a slice, and those of them for which the slice shows rows.
-
-    `read` is the slice as the write leaves it, and `added` has the paths of those of its files that the write added. The
-    answer is a pair of arrays.
-    """
-
-    read: SliceRead
-    added: frozenset[str]
-    shape: RecordShape
-
-    def answer(self, storage: Storage) -> tuple[Any, Any]:
-        changed = changed_keys(storage, self.read, self.added, self.shape)
-        return changed, changed if not self.read.log_paths else self._living(storage, changed)
-
-    def _living(self, storage: Storage, keys: Any) -> Any:
-        shown: list[Any] = [pa.array([], pa.string())]
-        for batch in ArrowSliceReader(storage).read(self.read, self.shape, [RECORD_KEY]):
-            column: Any = batch.column(RECORD_KEY)
-            shown.append(column.filter(pc.is_in(column, value_set=keys)))
-        return pc.unique(pa.concat_arrays(shown))
-
-
-@dataclass(frozen=True, slots=True)
-class KeysOfRows:
-    """The distinct keys for which a slice shows rows.
-
-    `read` is a slice that the write replaces, as it was before. The answer is an array.
-    """
-
-    read: SliceRead
-    shape: RecordShape
-
-    def answer(self, storage: Storage) -> Any:
-        batches = ArrowSliceReader(storage).read(self.read, self.shape, [RECORD_KEY])
-        return pc.unique(
-            pa.concat_arrays([pa.array([], pa.string()), *(batch.column(RECORD_KEY) for batch in batches)])
-        )
-
-
-class Question(Protocol):
-    """A question about data files. Hashable and picklable."""
-
-    def answer(self, storage: Storage) -> Any: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Answering:
-    """Answers a question. Picklable."""
-
-    storage: Storage
-
-    def __call__(self, question: Question, /) -> Any:
-        return question.answer(self.storage)
+def answer(storage: Storage, question: Question, /) -> Any:
+    """The answer to a question."""
+    return question.answer(storage)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +58,7 @@ class FileContents:
 
     def answers(self, questions: Sequence[Question]) -> Iterable[Any]:
         """The answers to questions, in their order. They are not kept."""
-        answering = Answering(self.storage)
+        answering = partial(answer, self.storage)
         return map(answering, questions) if self.engine is None else self.engine.map(answering, questions)
 
     def derive(
@@ -193,3 +91,30 @@ def changed_keys(storage: Storage, read: SliceRead, added: Collection[str], shap
     for block in iter_log_records(storage, logs, shape, read.blocks, [RECORD_KEY], is_strict=True):
         parts.append(block.records.column(RECORD_KEY) if isinstance(block, DataBlock) else block.keys)
     return pc.unique(pa.concat_arrays(parts))
+
+
+def filter_of_base(storage: Storage, path: str) -> tuple[str, str] | None:
+    """The type and the text of a base file's bloom filter; None if it has none."""
+    footer = read_footer(storage, path)
+    return (footer.get(TYPE_FOOTER_KEY, SIMPLE), footer[FOOTER_KEY]) if FOOTER_KEY in footer else None
+
+
+def keys_of_slice(storage: Storage, read: SliceRead, added: frozenset[str], shape: RecordShape) -> tuple[Any, Any]:
+    """The distinct keys in the files that a write added to a slice, and those of them for which the slice shows rows.
+
+    `read` is the slice as the write leaves it, and `added` has the paths of those of its files that the write added.
+    """
+    changed = changed_keys(storage, read, added, shape)
+    if not read.log_paths:
+        return changed, changed
+    shown: list[Any] = [pa.array([], pa.string())]
+    for batch in ArrowSliceReader(storage).read(read, shape, [RECORD_KEY]):
+        column: Any = batch.column(RECORD_KEY)
+        shown.append(column.filter(pc.is_in(column, value_set=changed)))
+    return changed, pc.unique(pa.concat_arrays(shown))
+
+
+def keys_of_rows(storage: Storage, read: SliceRead, shape: RecordShape) -> Any:
+    """The distinct keys for which a slice shows rows. `read` is a slice that a write replaces, as it was before."""
+    batches = ArrowSliceReader(storage).read(read, shape, [RECORD_KEY])
+    return pc.unique(pa.concat_arrays([pa.array([], pa.string()), *(batch.column(RECORD_KEY) for batch in batches)]))

@@ -12,6 +12,7 @@ else reads that directory, and it is removed with the markers of the write.
 import uuid
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Protocol, TypeAlias
 
 import pyarrow as pa
@@ -90,7 +91,7 @@ def encoded_logs(
             return [_Group(form, rules, tuple(parts)) for form, parts in zip(forms, chosen, strict=True)]
 
         return contents.derive(name, _Group.encoded, in_memory, by_tasks=count > ENCODED_HERE)
-    staged = [StagedKeys(question, rules, len(forms), staging) for question in questions]
+    staged = [Question(staged_keys, (question, rules, len(forms), staging)) for question in questions]
     contents.ask(staged)
 
     def from_files() -> list[_StagedGroup]:
@@ -100,7 +101,7 @@ def encoded_logs(
             for number, form in enumerate(forms)
         ]
 
-    return contents.derive(name, _Staging(contents.storage), from_files, by_tasks=True)
+    return contents.derive(name, partial(_staged, contents.storage), from_files, by_tasks=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,36 +116,30 @@ class KeyPlaces:
     parts: tuple[tuple[tuple[int, int], ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class StagedKeys:
-    """The keys of an answer, in a file of the staging directory. The answer is a KeyPlaces.
+def staged_keys(
+    storage: Storage, question: Question, rules: KeyIndexRules, file_groups: int, staging: str
+) -> KeyPlaces:
+    """Puts the keys of an answer into a file of the staging directory.
 
-    `file_groups` is the number of the index's file groups, among which `rules` divide the answer to `question`. `staging` is
-    the path of the directory. A task that runs again leaves a second file under another name.
+    `file_groups` is the number of the index's file groups, among which `rules` divide the answer. `staging` is the path of
+    the directory. A task that runs again leaves a second file under another name.
     """
-
-    question: Question
-    rules: KeyIndexRules
-    file_groups: int
-    staging: str
-
-    def answer(self, storage: Storage) -> KeyPlaces:
-        divided = self.rules.divided(self.question.answer(storage), self.file_groups)
-        path, offset, parts = f"{self.staging}/{uuid.uuid4()}", 0, list[tuple[tuple[int, int], ...]]()
-        output = storage.open_output(path)
-        try:
-            for number in range(self.file_groups):
-                ranges: list[tuple[int, int]] = []
-                for keys in _of_group(divided, number):
-                    data = pa.RecordBatch.from_arrays([keys.cast(pa.string())], schema=_PART).serialize()
-                    output.write(memoryview(data))
-                    ranges.append((offset, data.size))
-                    offset += data.size
-                parts.append(tuple(ranges))
-            output.commit()
-        finally:
-            output.abort()
-        return KeyPlaces(path, tuple(parts))
+    divided = rules.divided(question.answer(storage), file_groups)
+    path, offset, parts = f"{staging}/{uuid.uuid4()}", 0, list[tuple[tuple[int, int], ...]]()
+    output = storage.open_output(path)
+    try:
+        for number in range(file_groups):
+            ranges: list[tuple[int, int]] = []
+            for keys in _of_group(divided, number):
+                data = pa.RecordBatch.from_arrays([keys.cast(pa.string())], schema=_PART).serialize()
+                output.write(memoryview(data))
+                ranges.append((offset, data.size))
+                offset += data.size
+            parts.append(tuple(ranges))
+        output.commit()
+    finally:
+        output.abort()
+    return KeyPlaces(path, tuple(parts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,27 +160,23 @@ class _StagedGroup:
     staging: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Staging:
-    """Encodes the log file of a file group from staged keys, and stages it. Picklable."""
+def _staged(storage: Storage, group: _StagedGroup, /) -> EncodedLog:
+    """Encodes the log file of a file group from staged keys, and stages it."""
 
-    storage: Storage
-
-    def __call__(self, group: _StagedGroup, /) -> EncodedLog:
-        parts = [[self._keys(path, *part) for part in ranges] for path, ranges in group.places]
-        count, data = group.rules.records(parts).encoded(group.form)
-        staged = StagedLog(f"{group.staging}/{uuid.uuid4()}", len(data))
-        self.storage.put(staged.path, data)
-        return EncodedLog(count, staged)
-
-    def _keys(self, path: str, offset: int, length: int) -> Any:
-        data = self.storage.read_range(path, offset, length)
+    def keys(path: str, offset: int, length: int) -> Any:
+        data = storage.read_range(path, offset, length)
         return pa.ipc.read_record_batch(pa.py_buffer(data), _PART).column(0)
+
+    parts = [[keys(path, *part) for part in ranges] for path, ranges in group.places]
+    count, data = group.rules.records(parts).encoded(group.form)
+    staged = StagedLog(f"{group.staging}/{uuid.uuid4()}", len(data))
+    storage.put(staged.path, data)
+    return EncodedLog(count, staged)
 
 
 def place_logs(storage: Storage, engine: Engine | None, logs: Sequence[tuple[StagedLog, str]]) -> None:
     """Gives staged log files their names in the metadata table. Tasks of the engine do it if files have to be copied."""
-    placing = _Placing(storage)
+    placing = partial(_place, storage)
     if engine is not None and logs and Capability.HARDLINK not in storage.capabilities:
         engine.map(placing, logs)
     else:
@@ -193,22 +184,17 @@ def place_logs(storage: Storage, engine: Engine | None, logs: Sequence[tuple[Sta
             placing(pair)
 
 
-@dataclass(frozen=True, slots=True)
-class _Placing:
-    """Gives a staged log file its name, where it replaces a file that isn't committed. Picklable."""
-
-    storage: Storage
-
-    def __call__(self, pair: tuple[StagedLog, str], /) -> None:
-        staged, path = pair
-        self.storage.delete(path)
-        if Capability.HARDLINK in self.storage.capabilities:
-            is_placed = self.storage.link_if_absent(staged.path, path, is_symbolic=False)
-        else:
-            is_placed = self.storage.copy_if_absent(staged.path, path)
-        if not is_placed:  # the answer to a request that was sent twice
-            stat = self.storage.stat(path)
-            assert stat is not None and stat.size == staged.size, f"another file has the name {path}"  # noqa: PT018
+def _place(storage: Storage, pair: tuple[StagedLog, str], /) -> None:
+    """Gives a staged log file its name, where it replaces a file that isn't committed."""
+    staged, path = pair
+    storage.delete(path)
+    if Capability.HARDLINK in storage.capabilities:
+        is_placed = storage.link_if_absent(staged.path, path, is_symbolic=False)
+    else:
+        is_placed = storage.copy_if_absent(staged.path, path)
+    if not is_placed:  # the answer to a request that was sent twice
+        stat = storage.stat(path)
+        assert stat is not None and stat.size == staged.size, f"another file has the name {path}"  # noqa: PT018
 
 
 def bytes_to_read(changes: FileChanges) -> int:

@@ -23,7 +23,7 @@ from eventide_adapters.format.metadata_records.records import (
     files_value,
     record_index_value,
 )
-from eventide_adapters.format.metadata_table.file_contents import FileContents, FilterOfBase, KeysOfRows
+from eventide_adapters.format.metadata_table.file_contents import FileContents, Question, filter_of_base, keys_of_rows
 from eventide_adapters.format.metadata_table.index_definitions import with_definition
 from eventide_adapters.format.metadata_table.rebuilt_stats import RebuiltStatistics
 from eventide_adapters.format.metadata_table.record_index import epoch_ms
@@ -101,7 +101,9 @@ class NewContent:
     def _bloom_filters(self) -> Iterator[tuple[str, Value]]:
         files = ((partition, name) for partition, names in self.new.files.items() for name in names)
         bases = [(partition, name) for partition, name in files if BaseFileName.parse(name) is not None]
-        answers = self.contents.answers([FilterOfBase(path_in(partition, name)) for partition, name in bases])
+        answers = self.contents.answers(
+            [Question(filter_of_base, (path_in(partition, name),)) for partition, name in bases]
+        )
         for (partition, name), known in zip(bases, answers, strict=True):
             if known is not None:
                 value = bloom_filter_value(known[0], self.new.instant, known[1].encode())
@@ -114,7 +116,7 @@ class NewContent:
     def _record_index(self, count: int) -> Iterator[list[Entry]]:
         """A key of each row that the table shows. The keys of a slice share a value, which is encoded once."""
         shape = self.new.rows.shape
-        answers = self.contents.answers([KeysOfRows(read, shape) for read in self.new.rows.slices])
+        answers = self.contents.answers([Question(keys_of_rows, (read, shape)) for read in self.new.rows.slices])
         slices: list[tuple[Any, Any, bytes]] = []
         for read, keys in zip(self.new.rows.slices, answers, strict=True):
             instant_ms = epoch_ms(_instant_of(read), is_utc=self.new.has_utc_instants)

@@ -22,8 +22,8 @@ from eventide_adapters.format.metadata_records.records import (
     partition_stats_key,
     partition_stats_value,
 )
-from eventide_adapters.format.metadata_table.column_ranges import ColumnRange, widened
-from eventide_adapters.format.metadata_table.file_contents import FileContents, Question, RangesInTable, RangesOfLogs
+from eventide_adapters.format.metadata_table.column_ranges import ColumnRange, log_ranges, table_ranges, widened
+from eventide_adapters.format.metadata_table.file_contents import FileContents, Question
 from eventide_adapters.format.metadata_table.index_definitions import IndexDefinition, index_definition
 from eventide_adapters.format.metadata_table.stats import empty_statistics, range_record
 from eventide_adapters.format.metadata_table.value_forms import ValueForm
@@ -108,14 +108,14 @@ class RebuiltStatistics:
         columns, shape = frozenset(self._types), self.new.rows.shape
         for partition, files in self.new.files.items():
             for path in (path_in(partition, name) for name in files if BaseFileName.parse(name) is not None):
-                yield (partition, path), RangesInTable(path, columns, shape)
+                yield (partition, path), Question(table_ranges, (path, shape, columns))
 
     def _slices(self) -> Iterator[tuple[str, Question]]:
         """A question about the log files of each slice, with its partition: one of them may roll back blocks of another."""
         columns, shape = frozenset(self._types), self.new.rows.shape
         for read in self.new.rows.slices:
             if read.log_paths:
-                yield read.partition, RangesOfLogs(read.log_paths, columns, shape, read.blocks)
+                yield read.partition, Question(log_ranges, (read.log_paths, shape, read.blocks, columns))
 
     def _record(self, name: str, column: str, span: ColumnRange) -> Value:
         model = empty_statistics(column, has_value_types=self.definition.is_of_second_version)

@@ -18,28 +18,24 @@ import pyarrow.compute as pc
 
 from eventide_adapters.format.metadata_records.file_groups import file_group_numbers
 from eventide_adapters.format.metadata_records.records import record_index_value
-from eventide_adapters.format.metadata_table.file_contents import KeysOfRows, KeysOfSlice
+from eventide_adapters.format.metadata_table.file_contents import Question, keys_of_rows, keys_of_slice
 from eventide_adapters.format.metadata_table.group_records import GroupRecords, Parts
 from eventide_core.ports import FileChanges
 
 _NO_KEYS: Final[Any] = pa.array([], pa.string())
 
 
-def key_questions(changes: FileChanges) -> list[KeysOfSlice]:
-    """The questions about the files of a write."""
+def key_questions(changes: FileChanges) -> list[Question]:
+    """The questions about the slices that a write changes, and then about those that it replaces."""
     written = changes.written
     if written is None:
         return []
     paths = {file.path for file in changes.added}
-    own = [paths & {read.base_path, *(path for path, _ in read.log_paths)} for read in written.slices]
-    pairs = zip(written.slices, own, strict=True)
-    return [KeysOfSlice(read, frozenset(added), written.shape) for read, added in pairs]
-
-
-def replaced_questions(changes: FileChanges) -> list[KeysOfRows]:
-    """The questions about the slices that a write replaces."""
-    written = changes.written
-    return [] if written is None else [KeysOfRows(read, written.shape) for read in written.replaced]
+    questions: list[Question] = []
+    for read in written.slices:
+        added = frozenset(paths & {read.base_path, *(path for path, _ in read.log_paths)})
+        questions.append(Question(keys_of_slice, (read, added, written.shape)))
+    return [*questions, *(Question(keys_of_rows, (read, written.shape)) for read in written.replaced)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +53,10 @@ class RecordIndexRules:
 
     @classmethod
     def of(cls, instant: str, changes: FileChanges, *, is_utc: bool) -> "RecordIndexRules":
-        places = [(question.read.partition, question.read.file_id) for question in key_questions(changes)]
-        return cls((*places, *(None for _ in replaced_questions(changes))), epoch_ms(instant, is_utc=is_utc))
+        written = changes.written
+        places = [] if written is None else [(read.partition, read.file_id) for read in written.slices]
+        replaced = 0 if written is None else len(written.replaced)
+        return cls((*places, *[None] * replaced), epoch_ms(instant, is_utc=is_utc))
 
     def divided(self, answer: Any, file_groups: int) -> Sequence[tuple[Any, Any]]:
         changed, living = answer if isinstance(answer, tuple) else (answer, _NO_KEYS)

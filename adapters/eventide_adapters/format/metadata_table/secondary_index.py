@@ -27,7 +27,7 @@ from eventide_adapters.format.avro.schema import table_fields
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
 from eventide_adapters.format.metadata_records.file_groups import file_group_numbers
 from eventide_adapters.format.metadata_records.records import secondary_index_value
-from eventide_adapters.format.metadata_table.file_contents import changed_keys
+from eventide_adapters.format.metadata_table.file_contents import Question, changed_keys
 from eventide_adapters.format.metadata_table.group_records import GroupRecords, Parts
 from eventide_adapters.format.metadata_table.index_definitions import IndexDefinition
 from eventide_core.ports import FileChanges, Storage, WrittenRows
@@ -45,35 +45,6 @@ Pairs: TypeAlias = tuple[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class PairsOfSlice:
-    """The pairs that a write adds to a slice, and those that it removes from it.
-
-    `read` is the slice as the write leaves it, and `added` has the paths of those of its files that the write added. None:
-    the slice is as it was before a write that replaces it, and all its pairs are removed. `column` is the indexed one.
-    `is_of_second_version` decides how nulls and dates are written.
-    """
-
-    read: SliceRead
-    added: frozenset[str] | None
-    shape: RecordShape
-    column: str
-    is_of_second_version: bool
-
-    def answer(self, storage: Storage) -> tuple[Pairs, Pairs]:
-        if self.added is None:
-            return _no_pairs(), self._pairs(storage, self.read, None)
-        keys = changed_keys(storage, self.read, self.added, self.shape)
-        after, before = self._pairs(storage, self.read, keys), _no_pairs()
-        if self.read.base_path not in self.added:  # a new base file has the old one's rows unchanged
-            old = replace(self.read, log_paths=tuple(log for log in self.read.log_paths if log[0] not in self.added))
-            before = self._pairs(storage, old, keys)
-        return _without(after, before), _without(before, after)
-
-    def _pairs(self, storage: Storage, read: SliceRead, keys: Any) -> Pairs:
-        return _pairs(storage, read, self.shape, self.column, keys, is_of_second_version=self.is_of_second_version)
-
-
-@dataclass(frozen=True, slots=True)
 class SecondaryIndex:
     """The rules by which a write changes a secondary index. `definition` is that of the index, with one column."""
 
@@ -84,7 +55,7 @@ class SecondaryIndex:
         fields = {field.arrow.name: field.arrow.type for field in table_fields(written.shape.schema)}
         return len(self.definition.fields) == 1 and fields.get(self.definition.fields[0]) in _TYPES
 
-    def questions(self, changes: FileChanges) -> list[PairsOfSlice]:
+    def questions(self, changes: FileChanges) -> list[Question]:
         """The questions about the slices of a write that the index follows."""
         written = changes.written
         if written is None:
@@ -92,7 +63,7 @@ class SecondaryIndex:
         added, of_second = frozenset(file.path for file in changes.added), self.definition.is_of_second_version
         column = self.definition.fields[0]
         slices = [*((read, added) for read in written.slices), *((read, None) for read in written.replaced)]
-        return [PairsOfSlice(read, files, written.shape, column, of_second) for read, files in slices]
+        return [Question(pairs_of_slice, (read, files, written.shape, column, of_second)) for read, files in slices]
 
     def divided(self, answer: tuple[Pairs, Pairs], file_groups: int) -> Sequence[tuple[Any, Any]]:
         """A pair has two roles: the write adds it to a slice; the write removes it from one."""
@@ -121,6 +92,25 @@ def index_texts(values: Any, *, is_of_second_version: bool) -> Any:
         values = values.cast(pa.int32())
     texts = _escaped(values.cast(pa.string()))
     return texts.fill_null(_NULL) if is_of_second_version else texts
+
+
+def pairs_of_slice(
+    storage: Storage, read: SliceRead, added: frozenset[str] | None, shape: RecordShape, column: str, of_second: bool
+) -> tuple[Pairs, Pairs]:
+    """The pairs that a write adds to a slice, and those that it removes from it.
+
+    `read` is the slice as the write leaves it, and `added` has the paths of those of its files that the write added. None:
+    the slice is as it was before a write that replaces it, and all its pairs are removed. `column` is the indexed one.
+    `of_second`: nulls and dates are written as in the second version of the index.
+    """
+    if added is None:
+        return _no_pairs(), _pairs(storage, read, shape, column, None, is_of_second_version=of_second)
+    keys = changed_keys(storage, read, added, shape)
+    after, before = _pairs(storage, read, shape, column, keys, is_of_second_version=of_second), _no_pairs()
+    if read.base_path not in added:  # a new base file has the old one's rows unchanged
+        old = replace(read, log_paths=tuple(log for log in read.log_paths if log[0] not in added))
+        before = _pairs(storage, old, shape, column, keys, is_of_second_version=of_second)
+    return _without(after, before), _without(before, after)
 
 
 def _pairs(

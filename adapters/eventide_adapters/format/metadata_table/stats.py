@@ -24,8 +24,8 @@ from eventide_adapters.format.metadata_records.records import (
     partition_stats_key,
     partition_stats_value,
 )
-from eventide_adapters.format.metadata_table.column_ranges import ColumnRange
-from eventide_adapters.format.metadata_table.file_contents import ColumnsOfBase, FileContents, Question, RangesOfBase
+from eventide_adapters.format.metadata_table.column_ranges import ColumnRange, base_columns, column_ranges
+from eventide_adapters.format.metadata_table.file_contents import FileContents, Question
 from eventide_adapters.format.metadata_table.index_definitions import index_definition
 from eventide_adapters.format.metadata_table.value_forms import ValueForm
 from eventide_core.errors import UnsupportedTableError
@@ -83,14 +83,15 @@ class ColumnStatistics:
         """The questions about the new base files, after the first one, which is about their columns, has been asked."""
         return [*self._questions().values()]
 
-    def _questions(self) -> dict[AddedFile, RangesOfBase]:
+    def _questions(self) -> dict[AddedFile, Question]:
         bases = [file for file in self.added if BaseFileName.parse(file.name) is not None]
-        self.contents.ask(ColumnsOfBase(base.path) for base in bases)
-        names = {name for base in bases for name in self.contents[ColumnsOfBase(base.path)]}
+        of_columns = [Question(base_columns, (base.path,)) for base in bases]
+        self.contents.ask(of_columns)
+        names = {name for question in of_columns for name in self.contents[question]}
         sources = [SourceFile(file.partition, source) for file in self.added for source in file.sources]
         self._known = known_statistics(self.reader, sources, sorted(names))
         columns = frozenset(column_models(self._known))
-        return {base: RangesOfBase(base.path, columns) for base in bases}
+        return {base: Question(column_ranges, (base.path, columns)) for base in bases}
 
 
 def removals(reader: MetadataTableReader, removed: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, Value]]:

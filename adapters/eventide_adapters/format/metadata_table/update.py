@@ -38,14 +38,14 @@ from eventide_adapters.format.metadata_records.records import (
 )
 from eventide_adapters.format.metadata_table import group_records
 from eventide_adapters.format.metadata_table.expression_index import ExpressionIndex
-from eventide_adapters.format.metadata_table.file_contents import FileContents, FilterOfBase, Question
+from eventide_adapters.format.metadata_table.file_contents import FileContents, Question, filter_of_base
 from eventide_adapters.format.metadata_table.group_records import (
     KeyIndexRules,
     bytes_to_read,
     encoded_logs,
 )
 from eventide_adapters.format.metadata_table.index_definitions import drop_indexes, index_definition
-from eventide_adapters.format.metadata_table.record_index import RecordIndexRules, key_questions, replaced_questions
+from eventide_adapters.format.metadata_table.record_index import RecordIndexRules, key_questions
 from eventide_adapters.format.metadata_table.secondary_index import SecondaryIndex
 from eventide_adapters.format.metadata_table.stats import ColumnStatistics, removals
 from eventide_adapters.format.metadata_table.written_stats import WrittenStatistics
@@ -143,7 +143,7 @@ def read_ahead(reader: MetadataTableReader, instant: str, changes: FileChanges, 
     elif COLUMN_STATS in reader.facts.partitions:
         questions += ColumnStatistics(reader, changes.added, contents).questions()
     if BLOOM_FILTERS in reader.facts.partitions:
-        questions += [FilterOfBase(file.path) for file in _bases(changes)]
+        questions += [Question(filter_of_base, (file.path,)) for file in _bases(changes)]
     indexes = _key_indexes(reader, instant, changes)
     if _staging(instant, changes) is None:  # otherwise, `_key_logs` asks about keys
         questions += [question for _, asked in indexes.values() for question in asked]
@@ -201,7 +201,7 @@ def _key_indexes(
     for partition in reader.facts.partitions:
         if partition == RECORD_INDEX:
             rules = RecordIndexRules.of(instant, changes, is_utc=reader.has_utc_instants)
-            indexes[partition] = rules, [*key_questions(changes), *replaced_questions(changes)]
+            indexes[partition] = rules, key_questions(changes)
         elif kind_of(partition) == SECONDARY_INDEX_PREFIX:
             index = SecondaryIndex(index_definition(reader.storage, partition))
             if index.is_followed(changes.written):
@@ -288,7 +288,7 @@ def _files_records(changes: FileChanges) -> Records:
 def _bloom_filters(instant: str, changes: FileChanges, contents: FileContents) -> Records:
     records: Records = []
     for file in _bases(changes):
-        known: tuple[str, str] | None = contents[FilterOfBase(file.path)]
+        known: tuple[str, str] | None = contents[Question(filter_of_base, (file.path,))]
         if known is not None:
             value = bloom_filter_value(known[0], instant, known[1].encode())
             records.append((bloom_filter_key(file.partition, file.name), value))

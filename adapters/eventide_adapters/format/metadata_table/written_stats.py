@@ -29,9 +29,11 @@ from eventide_adapters.format.metadata_records.records import (
 from eventide_adapters.format.metadata_table.column_ranges import (
     ColumnRange,
     column_names,
+    column_ranges,
+    log_ranges,
     widened,
 )
-from eventide_adapters.format.metadata_table.file_contents import FileContents, Question, RangesOfBase, RangesOfLogs
+from eventide_adapters.format.metadata_table.file_contents import FileContents, Question
 from eventide_adapters.format.metadata_table.index_definitions import index_definition
 from eventide_adapters.format.metadata_table.stats import (
     SourceFile,
@@ -72,7 +74,7 @@ class WrittenStatistics:
         self.contents.ask(questions)
         for file, question in zip(self.changes.added, questions, strict=True):
             answer: Any = self.contents[question]
-            ranges: Mapping[str, ColumnRange] = answer[file.path] if isinstance(question, RangesOfLogs) else answer
+            ranges: Mapping[str, ColumnRange] = answer[file.path] if question.ask is log_ranges else answer
             for column, span in ranges.items():
                 key = column_stats_key(column, file.partition, file.name)
                 yield key, column_stats_value(self._record(file.name, column, span))
@@ -91,8 +93,9 @@ class WrittenStatistics:
     def _question(self, file: AddedFile) -> Question:
         columns = frozenset(self._models)
         if BaseFileName.parse(file.name) is not None:
-            return RangesOfBase(file.path, columns)
-        return RangesOfLogs(((file.path, file.size),), columns, self.written.shape, self.written.slices[0].blocks)
+            return Question(column_ranges, (file.path, columns))
+        blocks = self.written.slices[0].blocks
+        return Question(log_ranges, (((file.path, file.size),), self.written.shape, blocks, columns))
 
     def _found_models(self) -> Mapping[str, Value]:
         definition = index_definition(self.reader.storage, COLUMN_STATS)

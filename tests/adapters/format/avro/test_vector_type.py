@@ -12,8 +12,6 @@ from hypothesis import strategies as st
 from eventide_adapters.format.avro.from_arrow import avro_schema_of
 from eventide_adapters.format.avro.schema import arrow_schema
 from eventide_adapters.format.avro.vector_type import VectorType, shown, shown_schema, vectors_footer
-from eventide_adapters.format.avro.writer_schema import writer_schema
-from eventide_adapters.format.log_file.writer import encode_data_block
 from eventide_adapters.format.write.incoming_schema import conform, evolved_schema
 from eventide_core.errors import InvalidRecordError, UnsupportedTableError
 from eventide_core.table.records.schema import AvroSchema
@@ -41,7 +39,6 @@ def test_a_table_of_fixed_size_lists_has_vectors() -> None:
     assert [field.type.value_type for field in shown_schema(stored)] == [field.type.value_type for field in COLUMNS]
     # Avro has each name once; the second column refers to it, as Hudi's own schemas do.
     assert SCHEMA.parsed["fields"][1]["type"] == "vector_float_2"
-    writer_schema(SCHEMA)
 
 
 def test_the_bytes_are_little_endian_numbers() -> None:
@@ -102,14 +99,3 @@ def test_a_write_can_add_a_vector_of_a_known_type() -> None:
     incoming = pa.schema([*COLUMNS, pa.field("new", pa.list_(pa.float32(), 2))])
     evolved = evolved_schema(SCHEMA, incoming, "t", SchemaRules(adds_columns=True))
     assert VectorType.of_field(arrow_schema(evolved).field("new")) == VectorType("FLOAT", 2)
-
-
-def test_records_beside_nested_columns_are_encoded() -> None:
-    """One by one: the name of the second vector's type has no namespace, and the record has one."""
-    columns = pa.schema([*COLUMNS, pa.field("tags", pa.list_(pa.string()))])
-    schema = avro_schema_of("t", columns)
-    row = {"v": [1.0, 2.0], "same": [3.0, 4.0], "w": None, "b": [1, 2, 3], "tags": ["x"]}
-    rows = conform(pa.Table.from_pylist([row], columns), arrow_schema(schema))
-    block = encode_data_block("20260302000000000", schema, rows)
-    assert struct.pack("<4f", 1.0, 2.0, 3.0, 4.0)[:8] in block
-    assert struct.pack("<2f", 3.0, 4.0) in block
