@@ -29,7 +29,7 @@ from eventide_core.action.repair.repairs import (
     Truncation,
     Unrepaired,
 )
-from eventide_core.action.verification.content import METADATA_TABLE
+from eventide_core.action.verification.content import check_metadata_table
 from eventide_core.action.verification.facts import TableFacts
 from eventide_core.action.verification.lost_completions import LostCompletion, lost_completions
 from eventide_core.action.verification.result import CheckResult, Finding, Verification
@@ -66,7 +66,7 @@ def plan_repairs(
     repairs: dict[str, Repair] = {}
     unrepaired: list[Unrepaired] = []
     for check in verification.failed:
-        if (checks and check.name not in checks) or check.name == METADATA_TABLE.name:
+        if (checks and check.name not in checks) or check.name == check_metadata_table.name:
             continue
         for finding in check.findings:
             repair = _repair_left_over(damage, check.name, finding) if check.name in _OF_LEFT_OVERS else None
@@ -82,7 +82,7 @@ def plan_repairs(
                 unrepaired.append(Unrepaired(check.name, finding.path, finding.problem, finding.cure))
     unrepaired = [one for one in unrepaired if one.path not in repairs]
     for check in verification.failed:
-        if check.name == METADATA_TABLE.name and (not checks or check.name in checks):
+        if check.name == check_metadata_table.name and (not checks or check.name in checks):
             is_left = bool(unrepaired) or any(other.name not in checks for other in verification.failed if checks)
             rebuild = None if is_left else _rebuild(facts, check)
             if rebuild is None:

@@ -1,51 +1,36 @@
 """All checks, in report order: those that others depend on come first."""
 
-from eventide_core.action.verification.compactions import COMPACTIONS, FRESHNESS
-from eventide_core.action.verification.content import BASE_FILES, LEAVINGS, LOG_BLOCKS, METADATA_TABLE
+from eventide_core.action.verification import compactions, content, files, links, records, settings, timeline
 from eventide_core.action.verification.facts import TableFacts
-from eventide_core.action.verification.files import COMMITTED_FILES, FILE_SLICES, ORPHANS, SAVEPOINTS
-from eventide_core.action.verification.links import COPIED_BYTES, COPIES, LEFT_OVERS, LINKS
-from eventide_core.action.verification.records import (
-    CHECKSUMS,
-    COMPACTED_ROWS,
-    EVENT_TIMES,
-    INDEXES,
-    READ_OPTIMIZED,
-    READABLE,
-    RECORD_COUNTS,
-    VERSIONS,
-)
 from eventide_core.action.verification.result import Check, Verification, result_of
-from eventide_core.action.verification.settings import RECORD_KEYS, SETTINGS
-from eventide_core.action.verification.timeline import PENDING_PLANS, TIMELINE
 
 CHECKS: tuple[Check, ...] = (
-    SETTINGS,
-    TIMELINE,
-    PENDING_PLANS,
-    FILE_SLICES,
-    COMMITTED_FILES,
-    SAVEPOINTS,
-    ORPHANS,
-    LINKS,
-    COPIES,
-    LEFT_OVERS,
-    COMPACTIONS,
-    FRESHNESS,
-    LOG_BLOCKS,
-    BASE_FILES,
-    METADATA_TABLE,
-    LEAVINGS,
-    COPIED_BYTES,
-    READABLE,
-    CHECKSUMS,
-    RECORD_KEYS,
-    RECORD_COUNTS,
-    VERSIONS,
-    INDEXES,
-    READ_OPTIMIZED,
-    EVENT_TIMES,
-    COMPACTED_ROWS,
+    settings.check_settings,
+    timeline.check_timeline,
+    timeline.check_pending_plans,
+    files.check_file_slices,
+    files.check_committed_files,
+    files.check_savepoints,
+    files.check_orphans,
+    links.check_links,
+    links.check_copies,
+    links.check_left_overs,
+    compactions.check_compactions,
+    compactions.check_freshness,
+    content.check_log_blocks,
+    content.check_base_files,
+    content.check_metadata_table,
+    content.check_markers_and_heartbeats,
+    links.check_copied_bytes,
+    records.check_readability,
+    records.check_checksums,
+    settings.check_record_keys,
+    records.check_record_counts,
+    records.check_versions,
+    records.check_indexes,
+    records.check_read_optimized,
+    records.check_event_times,
+    records.check_compacted_rows,
 )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from eventide_core.action.verification.facts import TableFacts
-from eventide_core.action.verification.result import Check, Finding, Observation, Unchecked
+from eventide_core.action.verification.result import Finding, Observation, Unchecked, check
 from eventide_core.cure import Cure
 from eventide_core.errors import CorruptTimelineError, format_timestamp
 from eventide_core.table.files.file_slice import LogFile
@@ -17,6 +17,11 @@ def _again(instant: str) -> str:
     return f"{Cure.rollback(instant)}, and compact again; this loses nothing"
 
 
+@check(
+    "compactions",
+    "I10, I13",
+    "each log file of a compacted slice was either merged or left over, and commit and plan agree",
+)
 def check_compactions(facts: TableFacts) -> Iterator[Observation]:
     """Three checks of each compaction.
 
@@ -82,6 +87,11 @@ def _forgotten(
             yield Finding(log.path, problem, _again(plan.instant))
 
 
+@check(
+    "freshness",
+    "I2, I8",
+    "everything before the published cut that was committed before its plan is in base files, and cuts never fall",
+)
 def check_freshness(facts: TableFacts) -> Iterator[Observation]:
     """Three checks of the published freshness.
 
@@ -172,17 +182,3 @@ def _group(op: PlannedOperation) -> tuple[str, str]:
 def _commit_path(facts: TableFacts, time: str) -> str:
     instant = facts.timeline.find(time)
     return f"{facts.timeline_path}/{time if instant is None else instant.file_name}"
-
-
-COMPACTIONS = Check(
-    "compactions",
-    "I10, I13",
-    "each log file of a compacted slice was either merged or left over, and commit and plan agree",
-    check_compactions,
-)
-FRESHNESS = Check(
-    "freshness",
-    "I2, I8",
-    ("everything before the published cut that was committed before its plan is in base files, and cuts never fall"),
-    check_freshness,
-)

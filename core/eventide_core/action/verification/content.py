@@ -7,7 +7,7 @@ from eventide_core.action.verification.cures import restore_cure
 from eventide_core.action.verification.facts import TableFacts
 from eventide_core.action.verification.lost_completions import lost_completions
 from eventide_core.action.verification.parts import LogScan
-from eventide_core.action.verification.result import Check, Finding, Observation, Remark, Unchecked
+from eventide_core.action.verification.result import Finding, Observation, Remark, Unchecked, check
 from eventide_core.cure import Cure
 from eventide_core.table.files.file_slice import LogFile
 from eventide_core.table.files.table_path import METADATA_DIRECTORY
@@ -15,6 +15,7 @@ from eventide_core.table.settings.metadata_table import REBUILD_CURE
 from eventide_core.table.timeline.instant import is_instant_time
 
 
+@check("log-blocks", "I10", "every block that a completed write added to a log file is whole, and names that write")
 def check_log_blocks(facts: TableFacts) -> Iterator[Observation]:
     """Checks log files.
 
@@ -96,8 +97,8 @@ def _may_be_left_over(facts: TableFacts, log: LogFile) -> bool:
     )
 
 
+@check("base-files", "I10", "every base file can be opened, and has as many records as its commit says")
 def check_base_files(facts: TableFacts) -> Iterator[Observation]:
-    """Each base file is Parquet to its footer, and has as many records as its commit states."""
     for path, why in sorted(facts.bases.problems.items()):
         yield Finding(path, why, restore_cure(facts, path))
     for path, rows in sorted(facts.bases.row_counts.items()):
@@ -108,6 +109,7 @@ def check_base_files(facts: TableFacts) -> Iterator[Observation]:
                 )
 
 
+@check("metadata-table", "I11", "Hudi's metadata table lists exactly the committed files that exist")
 def check_metadata_table(facts: TableFacts) -> Iterator[Observation]:
     """Hudi's metadata table lists the committed files that exist, with their sizes, and no others."""
     if not facts.index.partitions:
@@ -136,32 +138,6 @@ def check_metadata_table(facts: TableFacts) -> Iterator[Observation]:
             yield Finding(path, problem, REBUILD_CURE)
 
 
+@check("leavings", "I6", "files of dead writers are in no reader's way; what is left is reported")
 def check_markers_and_heartbeats(facts: TableFacts) -> Iterator[Observation]:
-    """What dead writers and finished actions left that no reader uses."""
     yield from (Remark(text) for text in facts.markers_and_heartbeats)
-
-
-LOG_BLOCKS = Check(
-    "log-blocks",
-    "I10",
-    "every block that a completed write added to a log file is whole, and names that write",
-    check_log_blocks,
-)
-BASE_FILES = Check(
-    "base-files",
-    "I10",
-    "every base file can be opened, and has as many records as its commit says",
-    check_base_files,
-)
-METADATA_TABLE = Check(
-    "metadata-table",
-    "I11",
-    "Hudi's metadata table lists exactly the committed files that exist",
-    check_metadata_table,
-)
-LEAVINGS = Check(
-    "leavings",
-    "I6",
-    "files of dead writers are in no reader's way; what is left is reported",
-    check_markers_and_heartbeats,
-)

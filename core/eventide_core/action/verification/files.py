@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from eventide_core.action.verification.cures import restore_cure
 from eventide_core.action.verification.facts import TableFacts
 from eventide_core.action.verification.lost_completions import lost_completions
-from eventide_core.action.verification.result import Check, Finding, Observation, Remark, Unchecked
+from eventide_core.action.verification.result import Finding, Observation, Remark, Unchecked, check
 from eventide_core.cure import Cure
 from eventide_core.errors import counted
 from eventide_core.table.files.file_name import BaseFileName, LogFileName
@@ -16,6 +16,7 @@ _LIST_KEYS = f"{Cure.lost_keys()} lists the keys, where something tells them"
 _RESTORE_HISTORY = "restore the file from a copy; without it, only queries of earlier states lose rows, and none of now"
 
 
+@check("file-slices", "I9", "base files and log files form file slices, and no slice has two base files")
 def check_file_slices(facts: TableFacts) -> Iterator[Observation]:
     """Base and log files make up file slices, in directories that are marked as partitions."""
     if facts.view_problem is not None:
@@ -75,8 +76,12 @@ def _rivals(facts: TableFacts) -> dict[str, str]:
     return {path: named[place] for path, place in strays.items() if place in named}
 
 
+@check(
+    "committed-files",
+    "I10",
+    "every file that a completed write put into a live slice exists, with the size that was written",
+)
 def check_committed_files(facts: TableFacts) -> Iterator[Observation]:
-    """Nothing that a live slice needs is missing, and each file is as large as its writer left it."""
     if facts.view is None:
         yield Unchecked("the file slices are not known")
         return
@@ -115,8 +120,8 @@ def _lost_with(facts: TableFacts, path: str) -> str:
     return f"lost with it: {records} and {deletes} of {times}"
 
 
+@check("savepoints", "I7", "every file that a savepoint keeps exists")
 def check_savepoints(facts: TableFacts) -> Iterator[Observation]:
-    """Every file that a savepoint keeps is there."""
     for time, paths in sorted(facts.removals.saved.items()):
         for path in sorted(paths - facts.sizes.keys()):
             cure = (
@@ -126,6 +131,7 @@ def check_savepoints(facts: TableFacts) -> Iterator[Observation]:
             yield Finding(path, f"is missing, but the savepoint at {time} keeps it", cure)
 
 
+@check("orphan-files", "I6", "every base file and log file belongs to a completed or pending write")
 def check_orphans(facts: TableFacts) -> Iterator[Observation]:
     """Each base and log file is named by a write that completed, or belongs to one that is under way.
 
@@ -227,29 +233,3 @@ def _orphaned_blocks(facts: TableFacts, file: DataFile, log: LogFileName) -> Ite
             )
             yield Finding(file.path, problem, cure)
             return
-
-
-FILE_SLICES = Check(
-    "file-slices",
-    "I9",
-    "base files and log files form file slices, and no slice has two base files",
-    check_file_slices,
-)
-COMMITTED_FILES = Check(
-    "committed-files",
-    "I10",
-    "every file that a completed write put into a live slice exists, with the size that was written",
-    check_committed_files,
-)
-SAVEPOINTS = Check(
-    "savepoints",
-    "I7",
-    "every file that a savepoint keeps exists",
-    check_savepoints,
-)
-ORPHANS = Check(
-    "orphan-files",
-    "I6",
-    "every base file and log file belongs to a completed or pending write",
-    check_orphans,
-)

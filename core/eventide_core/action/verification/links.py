@@ -3,14 +3,18 @@
 from collections.abc import Iterator
 
 from eventide_core.action.verification.facts import TableFacts
-from eventide_core.action.verification.result import Check, Finding, Observation, Remark, Unchecked
+from eventide_core.action.verification.result import Finding, Observation, Remark, Unchecked, check
 from eventide_core.cure import Cure
 from eventide_core.errors import counted
 from eventide_core.table.timeline.plans import CompactionPlan, LeftOver, LinkMode, PlannedOperation
 
 
+@check(
+    "links",
+    "I5, I14",
+    "each link points directly to the file of its file group that its commit names, inside the table",
+)
 def check_links(facts: TableFacts) -> Iterator[Observation]:
-    """Each link leads, in one hop, to a file of its own file group inside the table, to the one that its commit names."""
     for path, problem in sorted(facts.astray.items()):
         yield Finding(path, problem, "point it to its left-over, or replace it with a copy of that; this loses nothing")
 
@@ -18,6 +22,7 @@ def check_links(facts: TableFacts) -> Iterator[Observation]:
 _CURE = f"find out which of the two is damaged, and copy the other over it; {Cure.repair()} does so where it can tell"
 
 
+@check("left-over-copies", "I5", "each copy of a left-over has the size of the original log file")
 def check_copies(facts: TableFacts) -> Iterator[Observation]:
     """Each copy is as large as the log file it is of, as long as that exists."""
     for path, source in sorted(facts.left_overs.items()):
@@ -29,6 +34,7 @@ def check_copies(facts: TableFacts) -> Iterator[Observation]:
             yield Finding(path, problem, _CURE)
 
 
+@check("left-over-bytes", "I5", "each copy of a left-over has the bytes of the original log file", is_deep=True)
 def check_copied_bytes(facts: TableFacts) -> Iterator[Observation]:
     """Each copy holds what the log file holds that it is of, byte by byte, as long as that exists."""
     assert facts.records is not None
@@ -39,8 +45,8 @@ def check_copied_bytes(facts: TableFacts) -> Iterator[Observation]:
         yield Remark(f"did not compare {counted(gone, 'left-over')}: links, and copies of log files that were cleaned")
 
 
+@check("left-overs", "S1", "left-overs are visible in the new slice, before everything written since")
 def check_left_overs(facts: TableFacts) -> Iterator[Observation]:
-    """Left-overs of a partial compaction are visible in the new slice, before everything written there later."""
     if facts.view is None:
         yield Unchecked("the file slices are not known")
         return
@@ -74,30 +80,3 @@ def _place(facts: TableFacts, plan: CompactionPlan, op: PlannedOperation, left: 
     if plan.link_mode is not LinkMode.PREFIX and left.new_name is not None:
         return op.path_of(left.new_name)
     return left.log_file.path if facts.layout.names_logs_by_write else None
-
-
-LINKS = Check(
-    "links",
-    "I5, I14",
-    "each link points directly to the file of its file group that its commit names, inside the table",
-    check_links,
-)
-COPIES = Check(
-    "left-over-copies",
-    "I5",
-    "each copy of a left-over has the size of the original log file",
-    check_copies,
-)
-COPIED_BYTES = Check(
-    "left-over-bytes",
-    "I5",
-    "each copy of a left-over has the bytes of the original log file",
-    check_copied_bytes,
-    is_deep=True,
-)
-LEFT_OVERS = Check(
-    "left-overs",
-    "S1",
-    "left-overs are visible in the new slice, before everything written since",
-    check_left_overs,
-)

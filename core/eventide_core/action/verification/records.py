@@ -7,7 +7,7 @@ from eventide_core.action.verification.cures import restore_cure
 from eventide_core.action.verification.facts import TableFacts
 from eventide_core.action.verification.lost_completions import lost_completions
 from eventide_core.action.verification.parts import RecordFacts
-from eventide_core.action.verification.result import Check, Finding, Observation, Remark, Unchecked
+from eventide_core.action.verification.result import Finding, Observation, Remark, Unchecked, check
 from eventide_core.errors import counted, format_timestamp
 from eventide_core.table.files.file_name import path_in
 from eventide_core.table.files.slice_audit import RepeatedKey, StrayKeys
@@ -22,8 +22,8 @@ def _records(facts: TableFacts) -> RecordFacts:
     return facts.records
 
 
+@check("records-readable", "I10", "every record of the latest slices can be decoded", is_deep=True, is_of_slices=True)
 def check_readability(facts: TableFacts) -> Iterator[Observation]:
-    """Every record of the latest slices can be decoded, to the last column."""
     records = _records(facts)
     unreadable = dict(records.problems)
     for audit in records.audits:
@@ -32,6 +32,12 @@ def check_readability(facts: TableFacts) -> Iterator[Observation]:
         yield Finding(path, why, restore_cure(facts, path))
 
 
+@check(
+    "checksums",
+    "I10",
+    "each file that eventide wrote, linked or copied has the bytes that it was written with",
+    is_deep=True,
+)
 def check_checksums(facts: TableFacts) -> Iterator[Observation]:
     """Each file of which a commit records a checksum has it."""
     checksums = _records(facts).checksums
@@ -50,8 +56,14 @@ def check_checksums(facts: TableFacts) -> Iterator[Observation]:
         yield Unchecked("no commit on the active timeline records checksums")
 
 
+@check(
+    "record-counts",
+    "I10",
+    "a log file has as many records of a write as its commit says",
+    is_deep=True,
+    is_of_slices=True,
+)
 def check_record_counts(facts: TableFacts) -> Iterator[Observation]:
-    """A log file has as many records of each write as its commit states."""
     for audit in _records(facts).audits:
         for path, of_writes in sorted(audit.log_records.items()):
             stats = [(time, stat) for time, stat in facts.committed.get(path, ()) if time in of_writes]
@@ -64,6 +76,13 @@ def check_record_counts(facts: TableFacts) -> Iterator[Observation]:
                     yield Finding(path, problem, restore_cure(facts, path))
 
 
+@check(
+    "record-versions",
+    "I10",
+    "each version of a record is in one place, and no key is in two",
+    is_deep=True,
+    is_of_slices=True,
+)
 def check_versions(facts: TableFacts) -> Iterator[Observation]:
     """Checks versions and keys.
 
@@ -104,8 +123,14 @@ def _may_be_inserted(facts: TableFacts, key: RepeatedKey) -> bool:
     return any(metadata is None or metadata.operation_type.upper() in _INSERTS for metadata in written)
 
 
+@check(
+    "key-indexes",
+    "I11",
+    "the bloom filter and key range of a base file exclude none of its keys",
+    is_deep=True,
+    is_of_slices=True,
+)
 def check_indexes(facts: TableFacts) -> Iterator[Observation]:
-    """A base file's footer excludes none of its own keys."""
     for audit in _records(facts).audits:
         if audit.hidden_keys is not None:
             place = path_in(audit.partition, audit.file_id)
@@ -113,6 +138,13 @@ def check_indexes(facts: TableFacts) -> Iterator[Observation]:
             yield Finding(place, problem, "compact the slice again, which writes the footer again and loses nothing")
 
 
+@check(
+    "read-optimized",
+    "I2",
+    "every row before the watermark is in the read-optimized view",
+    is_deep=True,
+    is_of_slices=True,
+)
 def check_read_optimized(facts: TableFacts) -> Iterator[Observation]:
     """Every row of the snapshot before the watermark is in the read-optimized view, in the same version."""
     records = _records(facts)
@@ -135,6 +167,13 @@ def check_read_optimized(facts: TableFacts) -> Iterator[Observation]:
 _UNTRUSTED: Final = "omit hoodie.payload.event.time.field: then eventide reads log files, and trusts no write stat"
 
 
+@check(
+    "event-times",
+    "I2",
+    "no record has an event time outside the range that the table states of its file",
+    is_deep=True,
+    is_of_slices=True,
+)
 def check_event_times(facts: TableFacts) -> Iterator[Observation]:
     """Checks event times.
 
@@ -169,6 +208,7 @@ def check_event_times(facts: TableFacts) -> Iterator[Observation]:
                 yield Finding(path, problem, _UNTRUSTED)
 
 
+@check("compacted-rows", "S1", "the slices before and after a compaction show the same rows", is_deep=True)
 def check_compacted_rows(facts: TableFacts) -> Iterator[Observation]:
     """If a compaction's old files still exist, its old slice and its new one show the same rows."""
     without = _compactions_of_lost_writes(facts)
@@ -211,67 +251,3 @@ def _compactions_of_lost_writes(facts: TableFacts) -> frozenset[str]:
 
 def _keys(stray: StrayKeys) -> str:
     return f"{stray.count} keys, such as {stray.example!r}," if stray.count > 1 else f"the key {stray.example!r}"
-
-
-READABLE = Check(
-    "records-readable",
-    "I10",
-    "every record of the latest slices can be decoded",
-    check_readability,
-    is_deep=True,
-    is_of_slices=True,
-)
-CHECKSUMS = Check(
-    "checksums",
-    "I10",
-    "each file that eventide wrote, linked or copied has the bytes that it was written with",
-    check_checksums,
-    is_deep=True,
-)
-RECORD_COUNTS = Check(
-    "record-counts",
-    "I10",
-    "a log file has as many records of a write as its commit says",
-    check_record_counts,
-    is_deep=True,
-    is_of_slices=True,
-)
-VERSIONS = Check(
-    "record-versions",
-    "I10",
-    "each version of a record is in one place, and no key is in two",
-    check_versions,
-    is_deep=True,
-    is_of_slices=True,
-)
-INDEXES = Check(
-    "key-indexes",
-    "I11",
-    "the bloom filter and key range of a base file exclude none of its keys",
-    check_indexes,
-    is_deep=True,
-    is_of_slices=True,
-)
-READ_OPTIMIZED = Check(
-    "read-optimized",
-    "I2",
-    "every row before the watermark is in the read-optimized view",
-    check_read_optimized,
-    is_deep=True,
-    is_of_slices=True,
-)
-EVENT_TIMES = Check(
-    "event-times",
-    "I2",
-    "no record has an event time outside the range that the table states of its file",
-    check_event_times,
-    is_deep=True,
-    is_of_slices=True,
-)
-COMPACTED_ROWS = Check(
-    "compacted-rows",
-    "S1",
-    "the slices before and after a compaction show the same rows",
-    check_compacted_rows,
-    is_deep=True,
-)

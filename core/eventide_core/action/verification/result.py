@@ -11,6 +11,7 @@ then has it passed.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 
 from eventide_core.action.verification.facts import TableFacts
 from eventide_core.cure import Cure
@@ -75,6 +76,13 @@ class Check:
     observe: Callable[[TableFacts], Iterable[Observation]]
     is_deep: bool = False
     is_of_slices: bool = False
+
+
+def check(
+    name: str, invariant: str, promise: str, *, is_deep: bool = False, is_of_slices: bool = False
+) -> Callable[[Callable[[TableFacts], Iterable[Observation]]], Check]:
+    """Makes a check of the function that observes it."""
+    return partial(Check, name, invariant, promise, is_deep=is_deep, is_of_slices=is_of_slices)
 
 
 @dataclass(frozen=True, slots=True)

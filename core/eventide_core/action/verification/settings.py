@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
 from eventide_core.action.verification.facts import TableFacts
-from eventide_core.action.verification.result import Check, Finding, Observation, Unchecked
+from eventide_core.action.verification.result import Finding, Observation, Unchecked, check
 from eventide_core.cure import Cure
 from eventide_core.errors import CorruptTimelineError
 from eventide_core.table.files.file_name import path_in
@@ -20,6 +20,7 @@ _RESTORE = (
 )
 
 
+@check("settings", "I1", "hoodie.properties is complete, and keys, orders and partitions records as every commit did")
 def check_settings(facts: TableFacts) -> Iterator[Observation]:
     """1. The file is complete. 2. The fields that it names exist. 3. They are those of the commits of eventide."""
     if facts.settings_problem is not None:
@@ -70,8 +71,14 @@ def _stated(key: str, settings: Mapping[str, str]) -> str:
     return f"{key}={settings[key]}" if key in settings else f"no {key}"
 
 
+@check(
+    "record-keys",
+    "I1",
+    "the record key of each row in a base file is that of its key fields",
+    is_deep=True,
+    is_of_slices=True,
+)
 def check_record_keys(facts: TableFacts) -> Iterator[Observation]:
-    """The record key of each row in a base file consists of the values of the key fields."""
     assert facts.records is not None, "a deep check runs only on records"
     wrong = [(audit, audit.wrong_keys) for audit in facts.records.audits if audit.wrong_keys is not None]
     if wrong:
@@ -84,19 +91,3 @@ def check_record_keys(facts: TableFacts) -> Iterator[Observation]:
         yield Finding(PROPERTIES_PATH, problem, f"{_RESTORE}; if nobody edited it, restore the base file")
     if not facts.records.compares_keys:
         yield Unchecked("the table stores no record keys, or its key generator is not known")
-
-
-SETTINGS = Check(
-    "settings",
-    "I1",
-    "hoodie.properties is complete, and keys, orders and partitions records as every commit did",
-    check_settings,
-)
-RECORD_KEYS = Check(
-    "record-keys",
-    "I1",
-    "the record key of each row in a base file is that of its key fields",
-    check_record_keys,
-    is_deep=True,
-    is_of_slices=True,
-)

@@ -6,7 +6,7 @@ from functools import partial
 
 from eventide_core.action.verification.facts import TableFacts
 from eventide_core.action.verification.lost_completions import LostCompletion, lost_completions
-from eventide_core.action.verification.result import Check, Finding, Observation, Remark
+from eventide_core.action.verification.result import Finding, Observation, Remark, check
 from eventide_core.cure import Cure
 from eventide_core.errors import CorruptTimelineError
 from eventide_core.table.files.file_name import LogFileName
@@ -22,6 +22,7 @@ _TEMPORARY = re.compile(r"(.+)\.[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re
 """The name under which Hudi writes a timeline file before it renames it. A writer that dies in between leaves it behind."""
 
 
+@check("timeline", "I12", "each instant belongs to one action, completes once, and can be decoded")
 def check_timeline(facts: TableFacts) -> Iterator[Observation]:
     """Checks the timeline.
 
@@ -138,8 +139,8 @@ def _one_instant(facts: TableFacts, time: str, states: list[Instant]) -> Iterato
         )
 
 
+@check("pending-plans", "I13", "every file that a pending compaction needs exists as planned")
 def check_pending_plans(facts: TableFacts) -> Iterator[Observation]:
-    """Every file that a pending compaction will merge or leave is there, as it was when the plan was made."""
     for pending in facts.timeline.pending_plans:
         plan = facts.plans.get(pending.requested_time)
         if plan is None:
@@ -183,17 +184,3 @@ def inputs_of(plan: CompactionPlan) -> Iterator[tuple[str, int | None]]:
         if op.base_path is not None:
             yield op.base_path, None
         yield from ((log.path, log.size) for log in (*op.compacted, *(left.log_file for left in op.left_overs)))
-
-
-TIMELINE = Check(
-    "timeline",
-    "I12",
-    "each instant belongs to one action, completes once, and can be decoded",
-    check_timeline,
-)
-PENDING_PLANS = Check(
-    "pending-plans",
-    "I13",
-    "every file that a pending compaction needs exists as planned",
-    check_pending_plans,
-)
