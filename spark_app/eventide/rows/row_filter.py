@@ -21,6 +21,7 @@ from eventide_adapters.format.parquet.filter_proof import excluded, values_of
 from eventide_core.action.query.key_buckets import combinations, kept_groups
 from eventide_core.errors import EventideError, InvalidFilterError
 from eventide_core.table.files.slice_read import ChangeRead, KeyForms, QueryPlan, SliceRead
+from eventide_core.table.property_keys import KEY_GENERATORS
 from eventide_core.table.records.schema import RECORD_KEY
 from eventide_core.table.settings.key_format import KeyFormat
 from eventide_core.table.settings.table_config import TableConfig
@@ -28,7 +29,6 @@ from eventide_core.table.settings.table_config import TableConfig
 Filter: TypeAlias = str | pc.Expression | Sequence[Any]
 """A condition as in SQL's WHERE, an Arrow expression, or a list of `(column, operator, value)`, all of which must hold."""
 
-_KEY_GENERATOR = ("hoodie.table.keygenerator.type", "hoodie.table.keygenerator.class")
 _NO_VALUE = ("", "default", "__HIVE_DEFAULT_PARTITION__")
 
 
@@ -110,7 +110,7 @@ def selected(
     values = _values_of_fields(key_format, row_filter, schema)
     keys = values_of(row_filter, RECORD_KEY, schema)
     is_bare = not (key_format.names_key_fields or _may_name_field(config))
-    states_form = any(key in config.properties for key in _KEY_GENERATOR)
+    states_form = any(key in config.properties for key in KEY_GENERATORS)
     if keys is None:
         named = _record_keys(values, key_format, is_bare=is_bare and states_form)
     else:

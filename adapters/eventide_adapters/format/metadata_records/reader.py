@@ -39,6 +39,12 @@ from eventide_core.table.files.log_block import ROLLBACK_COMMAND, BlockType, Hea
 from eventide_core.table.files.read_ahead import ReadRange
 from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.files.table_path import METADATA_DIRECTORY
+from eventide_core.table.property_keys import (
+    METADATA_PARTITIONS,
+    METADATA_PARTITIONS_INFLIGHT,
+    TABLE_VERSION,
+    TIMELINE_TIMEZONE,
+)
 from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.settings.metadata_table import REBUILD_CURE, RECORD_INDEX, MetadataTableFacts
 from eventide_core.table.settings.properties import (
@@ -48,7 +54,6 @@ from eventide_core.table.settings.properties import (
     properties_bytes,
     settings_text,
 )
-from eventide_core.table.settings.table_config import METADATA_BUILDING_KEY, METADATA_PARTITIONS_KEY
 from eventide_core.table.timeline.file_system_view import DataFile, FileSystemView
 from eventide_core.table.timeline.layout import layout_of
 from eventide_core.table.timeline.timeline import Timeline
@@ -76,9 +81,9 @@ class MetadataTableReader:
     def load(cls, storage: Storage) -> "MetadataTableReader":
         """Raises NotAHudiTableError if the table's properties state no version."""
         properties = parse_properties(settings_text(storage.read_range, storage.root))
-        version = int(properties.get("hoodie.table.version", "0"))
+        version = int(properties.get(TABLE_VERSION, "0"))
         if not version:
-            raise NotAHudiTableError(f"{storage.root}: {PROPERTIES_PATH} has no hoodie.table.version")
+            raise NotAHudiTableError(f"{storage.root}: {PROPERTIES_PATH} has no {TABLE_VERSION}")
         own, layout = _own_properties(storage), layout_of(version)
         timeline_path = f"{METADATA_DIRECTORY}/{layout.timeline_path(own)}"
         timeline = _timeline(storage, timeline_path)
@@ -87,7 +92,7 @@ class MetadataTableReader:
         pending = {i.requested_time for i in data_timeline.pending}
         completed = {i.requested_time for i in timeline.completed}
         partitions, building = (
-            tuple(sorted(names(properties, key))) for key in (METADATA_PARTITIONS_KEY, METADATA_BUILDING_KEY)
+            tuple(sorted(names(properties, key))) for key in (METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT)
         )
         return cls(
             storage,
@@ -96,7 +101,7 @@ class MetadataTableReader:
             layout.archive_path(timeline_path, own),
             data_timeline_path,
             BlockFilter(frozenset(completed - pending), timeline.start),
-            properties.get("hoodie.table.timeline.timezone", "LOCAL").upper() == "UTC",
+            properties.get(TIMELINE_TIMEZONE, "LOCAL").upper() == "UTC",
         )
 
     @property

@@ -20,9 +20,9 @@ from eventide_core.access.files import remove_tree
 from eventide_core.errors import MissingFileError
 from eventide_core.ports import Storage
 from eventide_core.table.files.table_path import INDEX_DEFINITIONS, METADATA_DIRECTORY
+from eventide_core.table.property_keys import METADATA_PARTITIONS
 from eventide_core.table.settings.metadata_table import BLOOM_FILTERS
 from eventide_core.table.settings.properties import PROPERTIES_PATH, settings_text
-from eventide_core.table.settings.table_config import METADATA_PARTITIONS_KEY
 
 _ALL: Final = "indexDefinitions"
 
@@ -76,7 +76,7 @@ def drop_indexes(storage: Storage, partitions: Collection[str]) -> None:
     """Removes these partitions of the metadata table, and their definitions. Safe to repeat after an interrupted run."""
     if not partitions:
         return
-    prefix = f"{METADATA_PARTITIONS_KEY}="
+    prefix = f"{METADATA_PARTITIONS}="
     lines = settings_text(storage.read_range, storage.root).splitlines(keepends=True)
     kept = [_without(line, partitions) if line.startswith(prefix) else line for line in lines]
     if kept != lines:

@@ -68,6 +68,7 @@ from eventide_core.table.settings.metadata_table import (
     RowChange,
     kind_of,
 )
+from eventide_core.table.timeline.commit_metadata import SCHEMA_KEY
 
 _OVER_ROWS: Final = frozenset((PARTITION_STATS, RECORD_INDEX))
 
@@ -110,7 +111,7 @@ def prepared_update(
         logs += _logs(reader, instant, partition, of_partition)
     logs += _key_logs(reader, instant, changes, contents)
     own_schema = reader.own_schema()
-    extra_metadata = {} if own_schema is None else {"schema": own_schema.text}
+    extra_metadata = {} if own_schema is None else {SCHEMA_KEY: own_schema.text}
     return MetadataUpdate(reader, instant, tuple(logs), extra_metadata, tuple(dropped))
 
 

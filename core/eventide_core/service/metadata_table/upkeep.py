@@ -59,6 +59,7 @@ from eventide_core.service.metadata_table.update import delta_commit, write_upda
 from eventide_core.service.state.timeline_files import TimelineFiles, delete_each
 from eventide_core.table.files.file_name import BaseFileName, LogFileName, is_data_file
 from eventide_core.table.files.table_path import METADATA_DIRECTORY
+from eventide_core.table.property_keys import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
 from eventide_core.table.settings.metadata_table import (
     BLOOM_FILTERS,
     FILES,
@@ -68,7 +69,7 @@ from eventide_core.table.settings.metadata_table import (
     is_of_whole_table,
 )
 from eventide_core.table.settings.properties import PROPERTIES_PATH, settings_text
-from eventide_core.table.settings.table_config import METADATA_BUILDING_KEY, METADATA_PARTITIONS_KEY, TableConfig
+from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.commit_metadata import DROPPED_INDEXES_KEY, CommitMetadata
 from eventide_core.table.timeline.file_system_view import DataFile
 from eventide_core.table.timeline.instant import Action
@@ -336,7 +337,7 @@ def _is_of_whole_table(storage: Storage) -> bool:
 
 def drop_metadata_table(storage: Storage) -> None:
     """Removes the metadata table: readers list the directories, until a rebuild or the next write of Hudi makes it again."""
-    keys = tuple(f"{key}=" for key in (METADATA_PARTITIONS_KEY, METADATA_BUILDING_KEY))
+    keys = tuple(f"{key}=" for key in (METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT))
     lines = settings_text(storage.read_range, storage.root).splitlines(keepends=True)
     storage.put(PROPERTIES_PATH, "".join(line for line in lines if not line.startswith(keys)).encode())
     remove_tree(storage, METADATA_DIRECTORY)

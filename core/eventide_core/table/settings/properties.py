@@ -12,6 +12,7 @@ from typing import Final
 
 from eventide_core.cure import Cure
 from eventide_core.errors import MissingFileError, NotAHudiTableError, ResourceLimitError
+from eventide_core.table.property_keys import DATABASE_NAME, TABLE_CHECKSUM, TABLE_NAME
 
 PROPERTIES_PATH = ".hoodie/hoodie.properties"
 BACKUP_PATH = f"{PROPERTIES_PATH}.backup"
@@ -32,7 +33,6 @@ _SIGNS: Final = (
 ReadRange = Callable[[str, int, int], bytes]
 """As Storage.read_range: path, offset, length. Raises MissingFileError."""
 
-_CHECKSUM = "hoodie.table.checksum"
 _KEY_AND_VALUE = re.compile(r"(?P<key>(?:\\.|[^\\=])*)(?:=(?P<value>.*)|\\)?", re.DOTALL)
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
@@ -84,9 +84,11 @@ def settings_problem(data: bytes) -> str | None:
         properties = _parsed(data.decode())
     except UnicodeDecodeError:
         return "is not a text file"
-    if properties.get(_CHECKSUM) == table_checksum(properties):
+    if properties.get(TABLE_CHECKSUM) == table_checksum(properties):
         return None
-    checksum = f"{_CHECKSUM}={properties[_CHECKSUM]}" if _CHECKSUM in properties else f"no {_CHECKSUM}"
+    checksum = (
+        f"{TABLE_CHECKSUM}={properties[TABLE_CHECKSUM]}" if TABLE_CHECKSUM in properties else f"no {TABLE_CHECKSUM}"
+    )
     return (
         f"contains {checksum}, but the names of database and table result in {table_checksum(properties)}: its writer "
         "stopped halfway, or someone changed it; Hudi doesn't load such a table either"
@@ -113,7 +115,7 @@ def properties_bytes(read_range: ReadRange, path: str) -> bytes:
 
 def table_checksum(properties: Mapping[str, str]) -> str:
     """Hudi's checksum, which it verifies at every load: the CRC-32 of "<database>.<table>"."""
-    name = f"{properties.get('hoodie.database.name', '')}.{properties.get('hoodie.table.name', '')}"
+    name = f"{properties.get(DATABASE_NAME, '')}.{properties.get(TABLE_NAME, '')}"
     return str(zlib.crc32(name.encode()))
 
 
