@@ -24,8 +24,8 @@ from eventide_core.service.state.liveness import Liveness
 from eventide_core.service.state.markers_and_heartbeats import instants_with_markers_or_heartbeat
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.service.verification.attempt import Attempt, Problem, require_damage
 from eventide_core.service.verification.files import list_everything, scan_logs
+from eventide_core.service.verification.problems import Attempt, Problem, require_damage
 from eventide_core.service.verification.timeline import TimelineReader, timeline_names
 from eventide_core.table.files.file_name import path_in
 from eventide_core.table.files.slice_read import BlockFilter

@@ -7,7 +7,7 @@ from eventide_core.action.verification.parts import BlockFacts, LogScan
 from eventide_core.errors import EventideError
 from eventide_core.ports import Engine, Storage
 from eventide_core.service.state.data_directories import directories_of_data
-from eventide_core.service.verification.attempt import Attempt, Problem, require_damage
+from eventide_core.service.verification.problems import Attempt, Problem, require_damage
 from eventide_core.table.files.file_name import LogFileName, is_data_file
 from eventide_core.table.files.log_block import BlockType, HeaderKey, read_blocks
 from eventide_core.table.files.slice_read import BlockFilter

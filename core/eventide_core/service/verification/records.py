@@ -11,7 +11,7 @@ from eventide_core.action.verification.parts import RecordFacts
 from eventide_core.errors import EventideError
 from eventide_core.ports import ContentAudit, Engine, Progress
 from eventide_core.service.state.table import TableState
-from eventide_core.service.verification.attempt import Attempt, Problem
+from eventide_core.service.verification.problems import Attempt, Problem
 from eventide_core.table.files.slice_audit import RowDifference
 from eventide_core.table.files.slice_read import SliceRead
 from eventide_core.table.records.record_shape import RecordShape
