@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
     from eventide_core.service.query.offending_records import OffendingRecordsReader
     from eventide_core.service.query.read import QueryService
-    from eventide_core.service.query.record_index_lookup import KeyLookup
+    from eventide_core.service.query.record_index_lookup import RecordIndexLookup
     from eventide_core.service.query.windows import WindowService
     from eventide_core.service.repair.lost_keys import LostKeysReader
     from eventide_core.service.repair.lost_settings import SettingsRecovery
@@ -227,10 +227,10 @@ class Application:
         return QueryService(self.files)
 
     @cached_property
-    def key_lookup(self) -> "KeyLookup":
-        from eventide_core.service.query.record_index_lookup import KeyLookup
+    def key_lookup(self) -> "RecordIndexLookup":
+        from eventide_core.service.query.record_index_lookup import RecordIndexLookup
 
-        return KeyLookup(self.files, self.options)
+        return RecordIndexLookup(self.files, self.options)
 
     def windows(self, runner: str) -> "WindowService":
         """The windows of the table's consumers, for a runner of that name."""

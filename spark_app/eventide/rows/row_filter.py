@@ -71,7 +71,7 @@ def _refuse_letters(conditions: Any) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class FilteredSlices:
     """The slices to read for a filter.
 
     `slices` are those of the plan that may have a row that the filter keeps, in their order. `named` are the record keys
@@ -89,18 +89,18 @@ class Selection:
 
 def selected(
     plan: QueryPlan, row_filter: pc.Expression, schema: pa.Schema, config: TableConfig, *, is_by_path: bool
-) -> Selection:
+) -> FilteredSlices:
     """The plan's slices without those of partitions and buckets in which the filter keeps no row.
 
     `is_by_path`: each row is in the partition that its fields name.
     """
     if not plan.slices or any(isinstance(one, ChangeRead) for one in plan.slices):
-        return Selection(plan.slices)
+        return FilteredSlices(plan.slices)
     try:
         # Where Hudi's versions differ, a key may be bare or name its field: both are looked for.
         key_format = KeyFormat.of(config, "", has_bare_keys=True)
     except EventideError:
-        return Selection(plan.slices)  # its key generator is unknown to eventide
+        return FilteredSlices(plan.slices)  # its key generator is unknown to eventide
     slices, fields = plan.slices, _plain_fields(key_format, schema)
     if is_by_path and any(fields):
         paths = sorted({one.partition for one in slices})
@@ -118,7 +118,7 @@ def selected(
     if keys is not None and len(key_format.key_fields) == 1 and is_bare:
         values.setdefault(key_format.key_fields[0], keys)
     kept = kept_groups(config, {one.file_id for one in plan.slices}, values)
-    return Selection(slices if kept is None else tuple(one for one in slices if one.file_id in kept), named)
+    return FilteredSlices(slices if kept is None else tuple(one for one in slices if one.file_id in kept), named)
 
 
 def _values_of_fields(

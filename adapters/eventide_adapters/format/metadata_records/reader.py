@@ -19,7 +19,7 @@ import pyarrow as pa
 from eventide_adapters.format.log_file.blocks import PlacedBlock, read_headers, read_headers_of
 from eventide_adapters.format.log_file.delete_block import decode_delete_block
 from eventide_adapters.format.metadata_records.hfile import HFile
-from eventide_adapters.format.metadata_records.merged import Source, can_merge
+from eventide_adapters.format.metadata_records.merged import RecordSource, can_merge
 from eventide_adapters.format.metadata_records.record_index import HudiKeyIndex
 from eventide_adapters.format.metadata_records.records import Value, decode_value
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
@@ -149,25 +149,25 @@ class MetadataTableReader:
 
     def sources(
         self, file_slice: FileSlice, wanted: Collection[bytes] | None = None
-    ) -> tuple[list[Source], Mapping[bytes, int]]:
+    ) -> tuple[list[RecordSource], Mapping[bytes, int]]:
         """The sources of the slice's records, oldest first, and the deleted keys; see `merged.merged_entries`.
 
         With `wanted`, the sources have entries of only these keys. Entries are read when they are requested. Raises the
         same errors as `records`.
         """
-        sources: list[Source] = []
+        sources: list[RecordSource] = []
         deleted: dict[bytes, int] = {}
         if file_slice.base_file is not None:
             path = file_slice.base_file.path
             base = self._base(path, file_slice.base_file.size)
             schema = AvroSchema.of(_text(base.info().get("schema", b""), path))
-            sources.append(Source(base.entries(wanted), schema, path, is_merged=True))
+            sources.append(RecordSource(base.entries(wanted), schema, path, is_merged=True))
         for placed in self._log_blocks(file_slice):
             if placed.block.block_type is BlockType.DELETE:
                 deleted.update((key.encode(), len(sources)) for key in _deleted_keys(placed, self.storage))
                 continue
             block = self._block(placed, file_slice.log_files[placed.log_number].size)
-            sources.append(Source(block.entries(wanted), placed.block.schema, placed.place))
+            sources.append(RecordSource(block.entries(wanted), placed.block.schema, placed.place))
         return sources, deleted
 
     def schema(self, file_slice: FileSlice) -> AvroSchema | None:
@@ -325,7 +325,7 @@ class MetadataTableReader:
 
 def _sources_alone(
     reader: MetadataTableReader, file_slice: FileSlice, wanted: Collection[bytes] | None
-) -> tuple[list[Source], Mapping[bytes, int]]:
+) -> tuple[list[RecordSource], Mapping[bytes, int]]:
     """The sources, by a reader that remembers no file for the next slice, and sends none to other tasks."""
     return replace(reader, _small_files={}).sources(file_slice, wanted)
 

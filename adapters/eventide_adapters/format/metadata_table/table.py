@@ -45,7 +45,7 @@ from eventide_core.table.settings.metadata_table import (
 
 # A method imports what only it needs: most verbs need no metadata table, or its list of files alone.
 if TYPE_CHECKING:
-    from eventide_adapters.format.metadata_records.base_file_writer import BaseFileWriter
+    from eventide_adapters.format.metadata_records.base_file_writer import MetadataBaseFileWriter
     from eventide_adapters.format.metadata_records.reader import MetadataTableReader
 
 
@@ -119,10 +119,10 @@ class HudiMetadataTable:
     def load(self) -> "MetadataTableReader":
         return _reader(self.storage)
 
-    def base_file_writer(self, schema: AvroSchema) -> "BaseFileWriter":
-        from eventide_adapters.format.metadata_records.base_file_writer import BaseFileWriter
+    def base_file_writer(self, schema: AvroSchema) -> "MetadataBaseFileWriter":
+        from eventide_adapters.format.metadata_records.base_file_writer import MetadataBaseFileWriter
 
-        return BaseFileWriter(_reader(self.storage), schema)
+        return MetadataBaseFileWriter(_reader(self.storage), schema)
 
 
 def _reader(storage: Storage) -> "MetadataTableReader":

@@ -72,7 +72,7 @@ from eventide_core.table.timeline.commit_metadata import SCHEMA_KEY
 
 _OVER_ROWS: Final = frozenset((PARTITION_STATS, RECORD_INDEX))
 
-Records = list[tuple[str, Value | None]]
+KeyedValues = list[tuple[str, Value | None]]
 """Keys with values; None for a deleted key."""
 
 
@@ -88,7 +88,7 @@ def prepared_update(
     if known is not None and known.is_completed:
         return MetadataUpdate(reader, instant, None, {})
     read_ahead(reader, instant, changes, contents)
-    records: dict[str, Records] = {FILES: _files_records(changes)}
+    records: dict[str, KeyedValues] = {FILES: _files_records(changes)}
     if COLUMN_STATS in reader.facts.partitions:
         if changes.written is None:
             moved = ColumnStatistics(reader, changes.added, contents)
@@ -156,7 +156,7 @@ def _bases(changes: FileChanges) -> list[AddedFile]:
     return [file for file in changes.added if BaseFileName.parse(file.name) is not None]
 
 
-def _by_value(reader: MetadataTableReader, partition: str, changes: FileChanges) -> Records | None:
+def _by_value(reader: MetadataTableReader, partition: str, changes: FileChanges) -> KeyedValues | None:
     """The records for an index over values; empty for any other partition; None for an index that cannot follow."""
     kind = kind_of(partition)
     if kind not in (names.SECONDARY_INDEX_PREFIX, names.EXPRESSION_INDEX_PREFIX):
@@ -177,9 +177,9 @@ def _by_value(reader: MetadataTableReader, partition: str, changes: FileChanges)
             return []
 
 
-def _logs(reader: MetadataTableReader, instant: str, partition: str, records: Records) -> list[MetadataLog]:
+def _logs(reader: MetadataTableReader, instant: str, partition: str, records: KeyedValues) -> list[MetadataLog]:
     slices = _slices(reader, partition)
-    of_group: dict[int, Records] = {}
+    of_group: dict[int, KeyedValues] = {}
     for key, value in records:
         of_group.setdefault(file_group_number(key, len(slices)), []).append((key, value))
     logs: list[MetadataLog] = []
@@ -270,9 +270,9 @@ def _log_name(reader: MetadataTableReader, file_slice: FileSlice, instant: str) 
     return LogFileName(file_slice.file_id, file_slice.base_instant, last.name.version + 1, token)
 
 
-def _files_records(changes: FileChanges) -> Records:
+def _files_records(changes: FileChanges) -> KeyedValues:
     partitions = sorted({*(file.partition for file in changes.added), *changes.removed})
-    records: Records = [
+    records: KeyedValues = [
         (
             files_key(partition),
             files_value(
@@ -286,8 +286,8 @@ def _files_records(changes: FileChanges) -> Records:
     return [*records, (ALL_PARTITIONS_KEY, all_partitions_value(with_files))] if with_files else records
 
 
-def _bloom_filters(instant: str, changes: FileChanges, contents: FileContents) -> Records:
-    records: Records = []
+def _bloom_filters(instant: str, changes: FileChanges, contents: FileContents) -> KeyedValues:
+    records: KeyedValues = []
     for file in _bases(changes):
         known: tuple[str, str] | None = contents[FilterOfBase(file.path)]
         if known is not None:

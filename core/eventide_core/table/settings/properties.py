@@ -30,7 +30,7 @@ _SIGNS: Final = (
 )
 """Files that show what a directory without settings is."""
 
-ReadRange = Callable[[str, int, int], bytes]
+ReadFileRange = Callable[[str, int, int], bytes]
 """As Storage.read_range: path, offset, length. Raises MissingFileError."""
 
 _KEY_AND_VALUE = re.compile(r"(?P<key>(?:\\.|[^\\=])*)(?:=(?P<value>.*)|\\)?", re.DOTALL)
@@ -38,7 +38,7 @@ _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
-def settings_text(read_range: ReadRange, root: str) -> str:
+def settings_text(read_range: ReadFileRange, root: str) -> str:
     """The text of the current settings; `root` names the table in errors.
 
     Raises NotAHudiTableError if there are no complete settings, and ResourceLimitError if the file is far too large.
@@ -55,7 +55,7 @@ def settings_text(read_range: ReadRange, root: str) -> str:
     )
 
 
-def known_settings(read_range: ReadRange, root: str) -> str | None:
+def known_settings(read_range: ReadFileRange, root: str) -> str | None:
     """The text of the current settings; None if there are none, as before the first commit of a new table.
 
     Raises NotAHudiTableError if they are not complete, and ResourceLimitError.
@@ -95,7 +95,7 @@ def settings_problem(data: bytes) -> str | None:
     )
 
 
-def _exists(read_range: ReadRange, path: str) -> bool:
+def _exists(read_range: ReadFileRange, path: str) -> bool:
     try:
         read_range(path, 0, 1)
     except MissingFileError:
@@ -103,7 +103,7 @@ def _exists(read_range: ReadRange, path: str) -> bool:
     return True
 
 
-def properties_bytes(read_range: ReadRange, path: str) -> bytes:
+def properties_bytes(read_range: ReadFileRange, path: str) -> bytes:
     """A properties file, of which no more than PROPERTIES_BYTES_MAX is read. Raises ResourceLimitError if it has more."""
     data = read_range(path, 0, PROPERTIES_BYTES_MAX + 1)
     if len(data) > PROPERTIES_BYTES_MAX:
