@@ -139,21 +139,26 @@ class Application:
         from eventide_adapters.format.merge.slice_merger import ArrowSliceMerger
         from eventide_core.service.compaction.compact_slice import SliceCompactor
         from eventide_core.service.compaction.run import CompactionRunner
+        from eventide_core.service.compaction.run_foreign import ForeignCompactionRunner
         from eventide_core.service.scheduling.replan import Replanner
         from eventide_core.service.state.ownership import Ownership
 
+        compact_slice, settings = SliceCompactor(self.storage, ArrowSliceMerger(self.storage)), self.scheduler.settings
         return CompactionRunner(
             self.files,
             self.scheduler,
             Replanner(self._slice_facts, self._splits),
             self.freshness,
             self.metadata,
-            SliceCompactor(self.storage, ArrowSliceMerger(self.storage)),
+            compact_slice,
+            ForeignCompactionRunner(
+                self.files, self.metadata, compact_slice, self.engine, self._lock, self.clock, settings
+            ),
             self.engine,
             Ownership(self._lock, self._liveness),
             self._lock,
             self.clock,
-            self.scheduler.settings,
+            settings,
         )
 
     @cached_property
