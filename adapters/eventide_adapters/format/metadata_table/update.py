@@ -13,7 +13,7 @@ An index that cannot follow the action is dropped, as Hudi drops one:
                                     file has no range
     secondary_index_*               if rows are written and eventide doesn't know the column's texts
 
-A rollback of a completed write drops indexes before it removes anything (`drop_indexes_over_rows`), because a second run no
+A rollback of a completed write drops indexes before it removes anything (`indexes_over_rows`), because a second run no
 longer sees that the write had completed: these two, `partition_stats`, whose ranges may lack the rows that come back, and
 `record_index`, if the rollback was begun while the metadata table was to be dropped.
 """
@@ -44,7 +44,7 @@ from eventide_adapters.format.metadata_table.group_records import (
     bytes_to_read,
     encoded_logs,
 )
-from eventide_adapters.format.metadata_table.index_definitions import drop_indexes, index_definition
+from eventide_adapters.format.metadata_table.index_definitions import index_definition
 from eventide_adapters.format.metadata_table.record_index import RecordIndexRules, key_questions, replaced_questions
 from eventide_adapters.format.metadata_table.secondary_index import SecondaryIndex
 from eventide_adapters.format.metadata_table.stats import ColumnStatistics, removals
@@ -115,14 +115,14 @@ def prepared_update(
     return MetadataUpdate(reader, instant, tuple(logs), extra_metadata, tuple(dropped))
 
 
-def drop_indexes_over_rows(reader: MetadataTableReader) -> None:
-    """Drops the indexes that cannot follow a rollback of rows. Raises MetadataTableBusyError as `prepared_update` does."""
+def indexes_over_rows(reader: MetadataTableReader) -> tuple[str, ...]:
+    """The indexes that cannot follow a rollback of rows. Raises MetadataTableBusyError as `prepared_update` does."""
     changes = FileChanges(RowChange.ROLLED_BACK)
-    dropped = [
+    dropped = tuple(
         name for name in reader.facts.partitions if name in _OVER_ROWS or _by_value(reader, name, changes) is None
-    ]
+    )
     _check_no_plan(reader, dropped)
-    drop_indexes(reader.storage, dropped)
+    return dropped
 
 
 def _check_no_plan(reader: MetadataTableReader, dropped: Sequence[str]) -> None:

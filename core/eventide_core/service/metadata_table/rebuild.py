@@ -22,8 +22,9 @@ from eventide_core.cure import Cure
 from eventide_core.errors import BusyError, UnsupportedTableError
 from eventide_core.ports import Clock, Lease, NewMetadataTable, TableLock
 from eventide_core.service.facts.planning import unused_instant
+from eventide_core.service.metadata_table.drop import drop_metadata_table
 from eventide_core.service.metadata_table.initialization import make_metadata_table
-from eventide_core.service.metadata_table.upkeep import drop_metadata_table, rebuilt_indexes
+from eventide_core.service.metadata_table.upkeep import rebuilt_indexes
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.files.file_name import LogFileName
