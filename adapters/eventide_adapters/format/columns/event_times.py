@@ -82,7 +82,10 @@ def _timestamps(column: ArrowColumn) -> pa.Int64Array:
 
 
 def _doubles(column: ArrowColumn) -> pa.Int64Array:
-    """Epoch milliseconds, exactly as `double_to_epoch_ms` has them: by the same operations in the same order."""
+    """Epoch milliseconds; none for NaN, for numbers beyond 64 bits, and for a date.
+
+    Rounds: 1700000000.1 is 100 ms later than 1700000000, although the nearest double is less than that.
+    """
     numbers = column.cast(pa.float64()).fill_null(float("nan")).to_numpy(zero_copy_only=False)
     is_known = np.abs(numbers) < float(_INT64_MAX)
     values = np.where(is_known, numbers, 0.0)
