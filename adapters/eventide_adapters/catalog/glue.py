@@ -64,10 +64,7 @@ class GlueCatalog:
         self._where = endpoint or region
         with self._asking("answer"):
             self._client: Any = session.create_client(
-                "glue",
-                region_name=region,
-                endpoint_url=endpoint,
-                **client_credentials(options.values),
+                "glue", region_name=region, endpoint_url=endpoint, **client_credentials(options.values)
             )
 
     def has_database(self, name: str) -> bool:

@@ -97,12 +97,7 @@ _HINTS: Final = {
     DELETE_FIELD: "the field that marks a delete",
     DELETE_MARKER: "the value that marks a delete",
 }
-_OF_FIELDS: Final = (
-    RECORDKEY_FIELDS,
-    PARTITION_FIELDS,
-    ORDERING_FIELDS,
-    PRECOMBINE_FIELD,
-)
+_OF_FIELDS: Final = (RECORDKEY_FIELDS, PARTITION_FIELDS, ORDERING_FIELDS, PRECOMBINE_FIELD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,10 +274,7 @@ class _Evidence:
         if base is not None:
             yield BASE_FILE_FORMAT, KnownSetting("PARQUET", base.path)
             has_meta_fields = RECORD_KEY.encode() in self._footer(base)
-            yield (
-                POPULATE_META_FIELDS,
-                KnownSetting(str(has_meta_fields).lower(), f"the footer of {base.path}"),
-            )
+            yield POPULATE_META_FIELDS, KnownSetting(str(has_meta_fields).lower(), f"the footer of {base.path}")
         if {f.partition for f in self._data} == {""}:
             yield PARTITION_FIELDS, KnownSetting("", f"{PARTITION_MARK} of the table's own directory")
 

@@ -4,11 +4,7 @@ import re
 from collections.abc import Mapping
 
 from eventide_core.errors import UnsupportedTableError
-from eventide_core.table.property_keys import (
-    KEY_GENERATORS,
-    POPULATE_META_FIELDS,
-    RECORDKEY_FIELDS,
-)
+from eventide_core.table.property_keys import KEY_GENERATORS, POPULATE_META_FIELDS, RECORDKEY_FIELDS
 from eventide_core.table.settings.properties import names
 
 _KEY_GENERATORS = ("", "SIMPLE", "COMPLEX", "TIMESTAMP", "TIMESTAMPBASED", "CUSTOM", "NONPARTITION", "NONPARTITIONED")
@@ -26,10 +22,7 @@ def virtual_key_fields(properties: Mapping[str, str], root: str) -> tuple[str, .
     named = next((key for key in KEY_GENERATORS if properties.get(key)), KEY_GENERATORS[0])
     generator = properties.get(named, "")
     kind = re.sub(r"(_AVRO|Avro)?(KeyGenerator)?$", "", generator.rpartition(".")[2]).replace("_", "").upper()
-    place, cure = (
-        f"{root}: {POPULATE_META_FIELDS}=false",
-        f"rewrite it with {POPULATE_META_FIELDS}=true",
-    )
+    place, cure = f"{root}: {POPULATE_META_FIELDS}=false", f"rewrite it with {POPULATE_META_FIELDS}=true"
     if not fields:
         raise UnsupportedTableError(
             f"{place}: a table with neither meta fields nor record key fields ({RECORDKEY_FIELDS}); {cure}"
