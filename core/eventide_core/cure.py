@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-Value = str | bool | tuple[str, ...]
+ArgumentValue = str | bool | tuple[str, ...]
 
 _STATIC: Final = ("create", "recover_settings")  # methods that need no open table
 PLACEHOLDERS: Final = ("instant", "uri")
@@ -32,7 +32,7 @@ class Cure:
 
     method: str | None
     subject: str | None = None
-    arguments: tuple[tuple[str, Value], ...] = ()
+    arguments: tuple[tuple[str, ArgumentValue], ...] = ()
 
     @classmethod
     def rollback(cls, instant: str, *, force: bool = False) -> "Cure":
@@ -90,7 +90,7 @@ class Cure:
         return cls("rebuild_metadata_table", None, (("indexes", ()),))
 
     @classmethod
-    def argument(cls, name: str, value: Value = True) -> "Cure":
+    def argument(cls, name: str, value: ArgumentValue = True) -> "Cure":
         return cls(None, None, ((name, value),))
 
     @classmethod
@@ -127,14 +127,14 @@ def in_words(text: str, words: Callable[[Cure], str]) -> str:
     return _TEXT.sub(worded, text)
 
 
-def _forced(force: bool) -> tuple[tuple[str, Value], ...]:
+def _forced(force: bool) -> tuple[tuple[str, ArgumentValue], ...]:
     return (("force", True),) if force else ()
 
 
-def _value(node: ast.expr) -> Value:
-    value: Value | list[str] = ast.literal_eval(node)
+def _value(node: ast.expr) -> ArgumentValue:
+    value: ArgumentValue | list[str] = ast.literal_eval(node)
     return tuple(value) if isinstance(value, list) else value
 
 
-def _written(value: Value) -> str:
+def _written(value: ArgumentValue) -> str:
     return str(value) if isinstance(value, bool) else json.dumps(value, ensure_ascii=False)

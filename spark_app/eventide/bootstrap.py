@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
     from eventide_core.service.query.offending_records import OffendingRecordsReader
     from eventide_core.service.query.read import QueryService
-    from eventide_core.service.query.record_index_lookup import KeyLookup
+    from eventide_core.service.query.record_index_lookup import RecordIndexLookup
     from eventide_core.service.query.windows import WindowService
     from eventide_core.service.repair.lost_keys import LostKeysReader
     from eventide_core.service.repair.lost_settings import SettingsRecovery
@@ -139,21 +139,26 @@ class Application:
         from eventide_adapters.format.merge.slice_merger import ArrowSliceMerger
         from eventide_core.service.compaction.compact_slice import SliceCompactor
         from eventide_core.service.compaction.run import CompactionRunner
+        from eventide_core.service.compaction.run_foreign import ForeignCompactionRunner
         from eventide_core.service.scheduling.replan import Replanner
         from eventide_core.service.state.ownership import Ownership
 
+        compact_slice, settings = SliceCompactor(self.storage, ArrowSliceMerger(self.storage)), self.scheduler.settings
         return CompactionRunner(
             self.files,
             self.scheduler,
             Replanner(self._slice_facts, self._splits),
             self.freshness,
             self.metadata,
-            SliceCompactor(self.storage, ArrowSliceMerger(self.storage)),
+            compact_slice,
+            ForeignCompactionRunner(
+                self.files, self.metadata, compact_slice, self.engine, self._lock, self.clock, settings
+            ),
             self.engine,
             Ownership(self._lock, self._liveness),
             self._lock,
             self.clock,
-            self.scheduler.settings,
+            settings,
         )
 
     @cached_property
@@ -227,10 +232,10 @@ class Application:
         return QueryService(self.files)
 
     @cached_property
-    def key_lookup(self) -> "KeyLookup":
-        from eventide_core.service.query.record_index_lookup import KeyLookup
+    def key_lookup(self) -> "RecordIndexLookup":
+        from eventide_core.service.query.record_index_lookup import RecordIndexLookup
 
-        return KeyLookup(self.files, self.options)
+        return RecordIndexLookup(self.files, self.options)
 
     def windows(self, runner: str) -> "WindowService":
         """The windows of the table's consumers, for a runner of that name."""

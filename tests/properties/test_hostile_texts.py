@@ -20,7 +20,7 @@ from eventide_core.config import LOCK_EXPIRE_MINUTES, LOCK_WAIT_MS, Options, Par
 from eventide_core.errors import EventideError, ResourceLimitError
 from eventide_core.ports import MergeTask
 from eventide_core.service.compaction.compact_slice import RESULT_FOOTER_KEY, SliceCompactor
-from eventide_core.service.metadata_table.upkeep import drop_metadata_table
+from eventide_core.service.metadata_table.drop import drop_metadata_table
 from eventide_core.service.state.markers_and_heartbeats import marked_paths, remove_markers_and_heartbeat
 from eventide_core.service.state.outcome import OUTCOME_DIRECTORY, Outcome, claim_outcome
 from eventide_core.table.catalog.catalog_columns import TableColumns

@@ -8,7 +8,6 @@ import pyarrow as pa
 
 from eventide import Table
 from eventide_adapters.format.log_file.delete_block import encode_delete_block
-from eventide_core.table.settings.table_config import METADATA_PARTITIONS_KEY
 from support import golden
 from support.metadata_updates import set_property
 
@@ -47,7 +46,7 @@ def indexed(name: str, directory: Path, record_index_groups: int = 1, *, has_sec
         named.append(SECONDARY)
     (made / ".hoodie/.index_defs").mkdir()
     (made / ".hoodie/.index_defs/index.json").write_text(json.dumps({"indexDefinitions": definitions}))
-    set_property(made, METADATA_PARTITIONS_KEY, ",".join(named))
+    set_property(made, "hoodie.table.metadata.partitions", ",".join(named))
     return made
 
 

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any, Final
 
+from eventide_adapters.aws_credentials import client_credentials
 from eventide_adapters.extras import install_command
 from eventide_core.config import Options
 from eventide_core.config.option import TEXT, Option
@@ -59,17 +60,11 @@ class GlueCatalog:
         session = get_session()
         in_environment = os.environ.get("AWS_REGION") or session.get_config_variable("region")
         region = options.get(GLUE_REGION) or in_environment or _REGION_DEFAULT
-        given = options.values.get
         endpoint = options.get(GLUE_ENDPOINT)
         self._where = endpoint or region
         with self._asking("answer"):
             self._client: Any = session.create_client(
-                "glue",
-                region_name=region,
-                endpoint_url=endpoint,
-                aws_access_key_id=given("hoodie.aws.access.key"),
-                aws_secret_access_key=given("hoodie.aws.secret.key"),
-                aws_session_token=given("hoodie.aws.session.token"),
+                "glue", region_name=region, endpoint_url=endpoint, **client_credentials(options.values)
             )
 
     def has_database(self, name: str) -> bool:

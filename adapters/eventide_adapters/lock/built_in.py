@@ -15,6 +15,7 @@ from eventide_core.config import (
 )
 from eventide_core.errors import ConfigError
 from eventide_core.ports import Clock, Storage, TableLock
+from eventide_core.table.property_keys import TABLE_NAME
 from eventide_core.table.settings.properties import parse_properties, settings_text
 
 _PATH_HASH_SEED: Final = 0xFFFFFFFFDABADABA  # Hudi's, for each hash of a path
@@ -65,8 +66,8 @@ def _zookeeper_path(storage: Storage, options: Options) -> str:
 
 def _table_name(option: Option[str | None], storage: Storage, options: Options) -> str:
     """The value of the option, otherwise the table's name, as in Hudi."""
-    named = options.get(option) or options.values.get("hoodie.table.name")
-    return named or parse_properties(settings_text(storage.read_range, storage.root))["hoodie.table.name"]
+    named = options.get(option) or options.values.get(TABLE_NAME)
+    return named or parse_properties(settings_text(storage.read_range, storage.root))[TABLE_NAME]
 
 
 def _path_hash(storage: Storage, options: Options) -> str:

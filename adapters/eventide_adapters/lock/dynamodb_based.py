@@ -27,6 +27,7 @@ from functools import cached_property
 from importlib.util import find_spec
 from typing import Any, Final, Self
 
+from eventide_adapters.aws_credentials import client_credentials
 from eventide_adapters.extras import install_command
 from eventide_adapters.lock.renewal import Renewal
 from eventide_core.config import (
@@ -288,14 +289,11 @@ class _Service:
             endpoint = self._options.get(DYNAMODB_ENDPOINT)
             if endpoint is not None and "://" not in endpoint:
                 endpoint = f"https://{endpoint}"
-            given = self._options.values.get
             self._client = get_session().create_client(
                 "dynamodb",
                 endpoint_url=endpoint,
                 region_name=self._options.get(DYNAMODB_REGION) or os.environ.get("AWS_REGION") or _REGION_DEFAULT,
-                aws_access_key_id=given("hoodie.aws.access.key"),
-                aws_secret_access_key=given("hoodie.aws.secret.key"),
-                aws_session_token=given("hoodie.aws.session.token"),
+                **client_credentials(self._options.values),
             )
         return self._client
 

@@ -3,6 +3,7 @@
 from enum import StrEnum
 
 from eventide_core.config.option import TEXT, Option, choice
+from eventide_core.config.sync import SYNC_DATABASE, SYNC_TABLE
 
 
 class DataHubEnvironment(StrEnum):
@@ -62,12 +63,12 @@ DATAHUB_DATABASE = Option(
     TEXT,
     None,
     "The database in the name of the dataset.",
-    otherwise="hoodie.datasource.hive_sync.database",
+    otherwise=str(SYNC_DATABASE),
 )
 DATAHUB_TABLE = Option(
     "hoodie.meta.sync.datahub.table.name",
     TEXT,
     None,
     "The table in the name of the dataset.",
-    otherwise="hoodie.datasource.hive_sync.table",
+    otherwise=str(SYNC_TABLE),
 )

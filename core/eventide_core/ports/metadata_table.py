@@ -230,18 +230,18 @@ class MetadataTable(Protocol):
         """
         ...
 
-    def drop_indexes(self, partitions: Sequence[str]) -> None:
-        """Drops these indexes. A second call drops the rest."""
+    def definitions_without(self, partitions: Collection[str]) -> bytes | None:
+        """The content of `INDEX_DEFINITIONS` without these indexes; None if it defines none of them."""
         ...
 
     def place(self, logs: Sequence[MetadataLog]) -> None:
         """Writes log files, each whole, over files of their names, which no commit names."""
         ...
 
-    def drop_indexes_over_rows(self) -> None:
-        """Drops the indexes that cannot follow a rollback of rows. A second call drops the rest.
+    def indexes_over_rows(self) -> tuple[str, ...]:
+        """The indexes that cannot follow a rollback of rows, and have to be dropped before it.
 
-        Raises MetadataTableBusyError, before it drops anything, while a plan is pending that may include a part of them.
+        Raises MetadataTableBusyError while a plan is pending that may include a part of them.
         """
         ...
 

@@ -4,6 +4,7 @@
     timeline              what happened to it
     files                 what it consists of
     records               what these hold
+    property_keys         the keys of hoodie.properties
 
 Each room knows the rooms below it.
 """

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from eventide_core.cure import PLACEHOLDERS, Cure, Value, in_words
+from eventide_core.cure import PLACEHOLDERS, ArgumentValue, Cure, in_words
 
 COMMANDS: Final[Mapping[str, str]] = {
     "clean": "clean TABLE",
@@ -37,7 +37,7 @@ def command(cure: Cure) -> str:
     return f"`{' '.join(['eventide', COMMANDS[cure.method].format(subject), *options])}`"
 
 
-def _options(name: str, value: Value) -> list[str]:
+def _options(name: str, value: ArgumentValue) -> list[str]:
     if (name, value) == _ADDS_COLUMNS:
         return ["--add-columns"]
     if isinstance(value, tuple):

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from eventide.options.toml_options import check_keys, flat_options, toml_document
-from eventide_core.action.fleet.daily_window import Window
+from eventide_core.action.fleet.daily_window import DailyWindow
 from eventide_core.action.fleet.scheduler import Target
 from eventide_core.config import DATA_LATENCY, THRESHOLD, Options, positive_duration_of, zone_of
 from eventide_core.errors import ConfigError, InvalidThresholdError
@@ -147,12 +147,12 @@ def _check_threshold(options: Mapping[str, str], where: str) -> None:
         raise ConfigError(f"{where}: option {THRESHOLD}: {error}") from None
 
 
-def _window(given: Mapping[str, Any], where: str) -> Window | None:
+def _window(given: Mapping[str, Any], where: str) -> DailyWindow | None:
     if "window" not in given:
         return None
     zone = zone_of(_text(given.get("time_zone", "UTC"), "time_zone", where), f"{where}: time_zone ")
     try:
-        return Window.parse(_text(given["window"], "window", where), zone)
+        return DailyWindow.parse(_text(given["window"], "window", where), zone)
     except ConfigError as error:
         raise ConfigError(f"{where}: {error}") from None
 

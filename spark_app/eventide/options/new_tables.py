@@ -1,6 +1,7 @@
 """The options of new tables."""
 
 from eventide_core.config.option import FLAG, NAMES, TEXT, Option, OptionType, one_of
+from eventide_core.table import property_keys
 from eventide_core.table.settings.new_table import CREATED_VERSIONS
 
 
@@ -13,7 +14,7 @@ def _version(text: str) -> int:
 _VERSIONS = tuple(map(str, CREATED_VERSIONS))
 
 TABLE_NAME = Option(
-    "hoodie.table.name",
+    property_keys.TABLE_NAME,
     TEXT,
     None,
     "The name of the new table.",
@@ -32,13 +33,13 @@ TABLE_TYPE = Option(
     "The type of the new table. Only MERGE_ON_READ is supported; Hudi's own default is COPY_ON_WRITE.",
 )
 DROP_PARTITION_COLUMNS = Option(
-    "hoodie.datasource.write.drop.partition.columns",
+    property_keys.DROP_PARTITION_COLUMNS,
     one_of("false"),
     "false",
     "Whether the files of the new table lack its partition columns. Only false is supported.",
 )
 CAPTURES_CHANGES = Option(
-    "hoodie.table.cdc.enabled",
+    property_keys.CDC_ENABLED,
     one_of("false"),
     "false",
     "Whether the new table captures its changes. Only false is supported, because eventide writes no change logs.",
@@ -72,13 +73,13 @@ ORDERING = Option(
     otherwise="the event-time field",
 )
 HIVE_STYLE = Option(
-    "hoodie.datasource.write.hive_style_partitioning",
+    property_keys.HIVE_STYLE_PARTITIONING,
     FLAG,
     True,
     "Whether partition paths have the form `field=value`.",
 )
 URL_ENCODE = Option(
-    "hoodie.datasource.write.partitionpath.urlencode",
+    property_keys.URL_ENCODE_PARTITIONING,
     FLAG,
     False,
     "Whether partition paths are URL-encoded.",

@@ -26,11 +26,11 @@ from sqlglot import Dialect, Token, TokenType
 from sqlglot import expressions as sql
 from sqlglot.errors import SqlglotError, TokenError
 
+from eventide_adapters.format.columns.arrow_numpy import ArrowType
 from eventide_core.errors import InvalidFilterError
 
 _DIALECT = "spark"  # names in backticks, as in Spark, which reads most of these tables
 
-ArrowType: TypeAlias = Any  # any pa.DataType: the stubs type each kind apart
 Node: TypeAlias = Any  # a node of the parse tree: the parser's versions have different names for its class
 Comparison: TypeAlias = Callable[[pc.Expression, Any], pc.Expression]
 

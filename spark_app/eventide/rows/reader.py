@@ -40,10 +40,10 @@ if TYPE_CHECKING:
     import polars
     from pyspark.sql import DataFrame, SparkSession
 
-    from eventide_core.service.query.record_index_lookup import KeyLookup
+    from eventide_core.service.query.record_index_lookup import RecordIndexLookup
 
 
-Found = TypeVar("Found")
+T = TypeVar("T")
 
 _HTML_ROWS = 20
 _FEW_ROWS = 4096  # of a batch of a query with a limit
@@ -72,7 +72,7 @@ class Rows:
     engine: Engine
     plan_again: Callable[[], QueryPlan] | None = None
     config: Callable[[], TableConfig] | None = None
-    key_lookup: "KeyLookup | None" = None
+    key_lookup: "RecordIndexLookup | None" = None
     row_limit: int | None = None
 
     def __repr__(self) -> str:
@@ -184,14 +184,12 @@ class Rows:
         self,
         columns: Sequence[str] | None,
         filter: Filter | None,
-        task: "Callable[[SliceReading], Callable[[SliceRead], Found]]",
-    ) -> "list[Found]":
+        task: "Callable[[SliceReading], Callable[[SliceRead], T]]",
+    ) -> "list[T]":
         """What the task finds in each slice, on the engine. Plans again if a cleaner was faster."""
         return self._planned(columns, filter, lambda read: self.engine.map(task(read.of_slices()), read.slices))
 
-    def _planned(
-        self, columns: Sequence[str] | None, filter: Filter | None, ask: "Callable[[SliceReading], Found]"
-    ) -> "Found":
+    def _planned(self, columns: Sequence[str] | None, filter: Filter | None, ask: "Callable[[SliceReading], T]") -> "T":
         """The answer of all slices. Plans again if a cleaner was faster."""
         rows, plans = self, 1
         while True:

@@ -21,6 +21,7 @@ from eventide_adapters.format.parquet.filter_proof import excluded, values_of
 from eventide_core.action.query.key_buckets import combinations, kept_groups
 from eventide_core.errors import EventideError, InvalidFilterError
 from eventide_core.table.files.slice_read import ChangeRead, KeyForms, QueryPlan, SliceRead
+from eventide_core.table.property_keys import KEY_GENERATORS
 from eventide_core.table.records.schema import RECORD_KEY
 from eventide_core.table.settings.key_format import KeyFormat
 from eventide_core.table.settings.table_config import TableConfig
@@ -28,7 +29,6 @@ from eventide_core.table.settings.table_config import TableConfig
 Filter: TypeAlias = str | pc.Expression | Sequence[Any]
 """A condition as in SQL's WHERE, an Arrow expression, or a list of `(column, operator, value)`, all of which must hold."""
 
-_KEY_GENERATOR = ("hoodie.table.keygenerator.type", "hoodie.table.keygenerator.class")
 _NO_VALUE = ("", "default", "__HIVE_DEFAULT_PARTITION__")
 
 
@@ -71,7 +71,7 @@ def _refuse_letters(conditions: Any) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class FilteredSlices:
     """The slices to read for a filter.
 
     `slices` are those of the plan that may have a row that the filter keeps, in their order. `named` are the record keys
@@ -89,18 +89,18 @@ class Selection:
 
 def selected(
     plan: QueryPlan, row_filter: pc.Expression, schema: pa.Schema, config: TableConfig, *, is_by_path: bool
-) -> Selection:
+) -> FilteredSlices:
     """The plan's slices without those of partitions and buckets in which the filter keeps no row.
 
     `is_by_path`: each row is in the partition that its fields name.
     """
     if not plan.slices or any(isinstance(one, ChangeRead) for one in plan.slices):
-        return Selection(plan.slices)
+        return FilteredSlices(plan.slices)
     try:
         # Where Hudi's versions differ, a key may be bare or name its field: both are looked for.
         key_format = KeyFormat.of(config, "", has_bare_keys=True)
     except EventideError:
-        return Selection(plan.slices)  # its key generator is unknown to eventide
+        return FilteredSlices(plan.slices)  # its key generator is unknown to eventide
     slices, fields = plan.slices, _plain_fields(key_format, schema)
     if is_by_path and any(fields):
         paths = sorted({one.partition for one in slices})
@@ -110,7 +110,7 @@ def selected(
     values = _values_of_fields(key_format, row_filter, schema)
     keys = values_of(row_filter, RECORD_KEY, schema)
     is_bare = not (key_format.names_key_fields or _may_name_field(config))
-    states_form = any(key in config.properties for key in _KEY_GENERATOR)
+    states_form = any(key in config.properties for key in KEY_GENERATORS)
     if keys is None:
         named = _record_keys(values, key_format, is_bare=is_bare and states_form)
     else:
@@ -118,7 +118,7 @@ def selected(
     if keys is not None and len(key_format.key_fields) == 1 and is_bare:
         values.setdefault(key_format.key_fields[0], keys)
     kept = kept_groups(config, {one.file_id for one in plan.slices}, values)
-    return Selection(slices if kept is None else tuple(one for one in slices if one.file_id in kept), named)
+    return FilteredSlices(slices if kept is None else tuple(one for one in slices if one.file_id in kept), named)
 
 
 def _values_of_fields(

@@ -18,7 +18,8 @@ import pyarrow.compute as pc
 from pyarrow import acero
 from sqlglot import expressions as sql
 
-from eventide.rows.filter_expression import ArrowType, Node, Translation, is_column, literal, parsed, text_of
+from eventide.rows.filter_expression import Node, Translation, is_column, literal, parsed, text_of
+from eventide_adapters.format.columns.arrow_numpy import ArrowType
 from eventide_adapters.format.write.incoming_schema import cast_whole
 from eventide_core.errors import InvalidFilterError, InvalidRecordError
 

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.spark.engine import parallelism
-from eventide.spark.packed_rows import Batches, gathered
+from eventide.spark.packed_rows import RecordBatches, gathered
 from eventide_adapters.format.log_file.ordering_values import orderings_of
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
 from eventide_adapters.format.write.global_keys import HomeLookup, Homes, place_records
@@ -51,7 +51,7 @@ _HOMES = "_eventide_homes"
 _NUMBER = "_eventide_index_group"
 _DECIDES = "_eventide_decides"
 _KEYS_AT_ONCE = 200_000
-Placing = Callable[[Batches], Iterator[pa.Table]]
+Placing = Callable[[RecordBatches], Iterator[pa.Table]]
 """Gives tables of keyed records with their places."""
 
 
@@ -124,7 +124,7 @@ class _Numbered:
 
     index: KeyIndex
 
-    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+    def __call__(self, batches: RecordBatches) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             keys = batch.column(batch.schema.get_field_index(RECORD_KEY))
             numbers = index_groups_of(keys, self.index.file_groups)
@@ -142,7 +142,7 @@ class _Located:
     index: KeyIndex
     moves: bool
 
-    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+    def __call__(self, batches: RecordBatches) -> Iterator[pa.RecordBatch]:
         look_up = IndexLookup(self.index)
         for number, rows in _runs(batches, _NUMBER):
             keyed = rows.drop_columns([_NUMBER]).cast(keyed_schema(self.shape))
@@ -167,7 +167,7 @@ class _Decided:
     storage: Storage
     moves: bool
 
-    def __call__(self, batches: Batches) -> Iterator[pa.Table]:
+    def __call__(self, batches: RecordBatches) -> Iterator[pa.Table]:
         known = {f"{slice_read.partition}/{slice_read.file_id}": slice_read for slice_read in self.slices}
         lookup = HomeLookup(self.storage)
         for home, rows in _runs(batches, _DECIDES):
@@ -185,7 +185,7 @@ class _Decided:
                 yield place_located(keyed, places, self.shape, moves=self.moves)
 
 
-def _runs(batches: Batches, column: str) -> Iterator[tuple[Any, pa.Table]]:
+def _runs(batches: RecordBatches, column: str) -> Iterator[tuple[Any, pa.Table]]:
     """The rows of each run of one value in a column, by which the batches are sorted; a long run in parts."""
     waiting, count, current = list[pa.Table](), 0, None
     for batch in batches:
@@ -213,7 +213,7 @@ class _Living:
     shape: WriteShape
     storage: Storage
 
-    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+    def __call__(self, batches: RecordBatches) -> Iterator[pa.RecordBatch]:
         names = [RECORD_KEY, *self.shape.records.ordering_fields]
         reader = ArrowSliceReader(self.storage)
         for batch in batches:
@@ -232,7 +232,7 @@ class _Combined:
 
     shape: WriteShape
 
-    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+    def __call__(self, batches: RecordBatches) -> Iterator[pa.RecordBatch]:
         parts = list(batches)
         if parts:
             keyed = pa.Table.from_batches(parts).cast(keyed_schema(self.shape))
@@ -246,7 +246,7 @@ class _Settled:
     shape: WriteShape
     moves: bool
 
-    def __call__(self, batches: Batches) -> Iterator[pa.Table]:
+    def __call__(self, batches: RecordBatches) -> Iterator[pa.Table]:
         for table in gathered(batches):
             lists: Any = table.column(_HOMES).combine_chunks()
             homes: Any = pa.RecordBatch.from_struct_array(lists.flatten())

@@ -34,7 +34,7 @@ _BATCH_BYTES: Final = 16 << 20  # of the chunks that Spark passes to a task at o
 _HEAD: Final = ("partition", "place", "upserts", "deletes")
 _CHUNK_BYTES_MIN: Final = 1 << 10
 _BATCH_ROWS: Final = "spark.sql.execution.arrow.maxRecordsPerBatch"
-Batches = Iterable[pa.RecordBatch]
+RecordBatches = Iterable[pa.RecordBatch]
 
 
 def chunk_bytes(spark: "SparkSession") -> int:
@@ -43,7 +43,7 @@ def chunk_bytes(spark: "SparkSession") -> int:
     return max(_CHUNK_BYTES_MIN, _BATCH_BYTES // rows) if rows > 0 else _BATCH_BYTES
 
 
-def gathered(batches: Batches) -> Iterator[pa.Table]:
+def gathered(batches: RecordBatches) -> Iterator[pa.Table]:
     """The rows in tables of at least GATHERED_BYTES, except for the last one."""
     waiting, size = list[pa.RecordBatch](), 0
     for batch in batches:
@@ -134,7 +134,7 @@ class Packer:
         return pa.RecordBatch.from_arrays(columns, names=_COLUMNS)
 
 
-def messages(batches: Batches) -> Iterator[Message]:
+def messages(batches: RecordBatches) -> Iterator[Message]:
     """The messages of chunks that are in ORDER, or as a task packed them."""
     size, head, parts = 0, dict[str, Any](), list[bytes]()
     for batch in batches:

@@ -34,7 +34,7 @@ from eventide.spark.global_keys import (
     placed_by_index,
     placed_by_key,
 )
-from eventide.spark.packed_rows import ORDER, PACKED, Batches, Message, Packer, chunk_bytes, gathered, messages
+from eventide.spark.packed_rows import ORDER, PACKED, Message, Packer, RecordBatches, chunk_bytes, gathered, messages
 from eventide.spark.types import arrow_schema_of
 from eventide.spark.workers import cause_of, failure_of, ship_packages
 from eventide_adapters.format.write.arrow_records import assign_groups, hashed_texts
@@ -88,7 +88,7 @@ class SparkRecords:
         keyed, shape = _Keyed(self._required_shape, self.is_delete), self._required_shape
         names = pa.array([bucket_name(number) for number in range(buckets)], pa.string())
 
-        def place(batches: Batches) -> Iterator[pa.Table]:
+        def place(batches: RecordBatches) -> Iterator[pa.Table]:
             for table in keyed(batches):
                 numbers = buckets_of(hashed_texts(table, shape, hash_fields), buckets)
                 yield table.append_column(PLACE, names.take(numbers))
@@ -98,7 +98,7 @@ class SparkRecords:
     def place_nowhere(self) -> tuple[Placement, ...]:
         keyed = _Keyed(self._required_shape, self.is_delete)
 
-        def place(batches: Batches) -> Iterator[pa.Table]:
+        def place(batches: RecordBatches) -> Iterator[pa.Table]:
             for table in keyed(batches):
                 yield table.append_column(PLACE, pa.repeat("", len(table)))
 
@@ -119,7 +119,7 @@ class SparkRecords:
             return self._place(new.withColumn(PLACE, functions.lit("")), gathered)
         spark, shape, lookup = self.rows.sparkSession, self._required_shape.records, KeyLookup(self.writer.storage)
 
-        def keys_of(batches: Batches) -> Iterator[pa.RecordBatch]:
+        def keys_of(batches: RecordBatches) -> Iterator[pa.RecordBatch]:
             for batch in batches:
                 for position in batch.column(0).to_numpy():
                     slice_read = asked[int(position)]
@@ -223,7 +223,7 @@ class _Keyed:
     shape: WriteShape
     is_delete: bool
 
-    def __call__(self, batches: Batches) -> Iterator[pa.Table]:
+    def __call__(self, batches: RecordBatches) -> Iterator[pa.Table]:
         for rows in gathered(batches):
             yield keyed_deletes(rows, self.shape) if self.is_delete else keyed_upserts(rows, self.shape)
 
@@ -234,7 +234,7 @@ class _Rows:
 
     keyed: _Keyed
 
-    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+    def __call__(self, batches: RecordBatches) -> Iterator[pa.RecordBatch]:
         for table in self.keyed(batches):
             yield from table.combine_chunks().to_batches()
 
@@ -247,7 +247,7 @@ class _Packed:
     place: Placing
     chunk_bytes: int
 
-    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+    def __call__(self, batches: RecordBatches) -> Iterator[pa.RecordBatch]:
         packer = _packer(self.shape, self.chunk_bytes)
         for table in self.place(batches):
             yield from packer.pack(table, table.column(PLACE).combine_chunks().cast(pa.string()))
@@ -261,7 +261,7 @@ class _Divided:
     groups: tuple[FileGroupWrite, ...]
     chunk_bytes: int
 
-    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+    def __call__(self, batches: RecordBatches) -> Iterator[pa.RecordBatch]:
         packer = _packer(self.shape, self.chunk_bytes)
         file_ids = pa.array([*(group.file_id for group in self.groups), ""])
         for message in messages(batches):
@@ -281,7 +281,7 @@ class _Written:
     writer: RowWriter
     combines: bool
 
-    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+    def __call__(self, batches: RecordBatches) -> Iterator[pa.RecordBatch]:
         for place, group in itertools.groupby(messages(batches), lambda message: (message.partition, message.place)):
             if place not in self.place_of:
                 for message in group:

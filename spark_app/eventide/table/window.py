@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from eventide.rows.reader import Rows
     from eventide_adapters.format.comparison.row_changes import RowChanges
-    from eventide_core.action.windows.progress import Progress
+    from eventide_core.action.windows.progress import ConsumerProgress
     from eventide_core.service.query.windows import Delivery, WindowService
     from eventide_core.table.files.slice_read import QueryPlan
 
@@ -170,7 +170,7 @@ class Windows:
         delivery = service.next(self.consumer, self.terms, take_over=take_over, renew=self.renew)
         return None if delivery is None else Window(self._application, service, delivery, self.terms)
 
-    def progress(self) -> "Progress":
+    def progress(self) -> "ConsumerProgress":
         """How far the consumer is, with the windows that are closed by now. Writes nothing, and compares no rows."""
         return self._application.windows("").preview(self.consumer, self.terms)
 

@@ -8,7 +8,7 @@ import pytest
 
 from eventide.catalog import locations_of
 from eventide.fleet.settings import fleet_of_file, fleet_of_locations
-from eventide_core.action.fleet.daily_window import Window
+from eventide_core.action.fleet.daily_window import DailyWindow
 from eventide_core.action.sync.catalog_tables import PROVIDER_KEY, READ_OPTIMIZED_FORMAT
 from eventide_core.config import DATA_LATENCY, THRESHOLD
 from eventide_core.errors import ConfigError
@@ -54,7 +54,7 @@ def test_a_table_has_its_own_settings_before_those_of_the_file_and_the_command_l
         None,
     )
     assert (sales.name, sales.target.lag_ms) == ("sales", 9_000_000)
-    assert sales.target.window == Window(22 * 60, 6 * 60, ZoneInfo("Europe/Berlin"))
+    assert sales.target.window == DailyWindow(22 * 60, 6 * 60, ZoneInfo("Europe/Berlin"))
     assert trips.options == {
         "hoodie.compaction.target.io": "10",
         DATA_LATENCY: "300",
@@ -134,4 +134,4 @@ def test_the_hudi_tables_of_a_catalog_are_one_for_each_location() -> None:
 
 def test_a_window_without_a_zone_is_in_utc(tmp_path: Path) -> None:
     fleet = fleet_of_file(write(tmp_path, "[[table]]\nuri = '/a'\nwindow = '01:00-02:00'"), {})
-    assert fleet.tables[0].target.window == Window(60, 120, UTC)
+    assert fleet.tables[0].target.window == DailyWindow(60, 120, UTC)

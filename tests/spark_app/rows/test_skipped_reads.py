@@ -158,14 +158,14 @@ def test_a_limit_opens_one_slice_and_decodes_one_batch(tmp_path: Path, monkeypat
     monkeypatch.setattr(parquet, "_BATCH_ROWS", 1 << 17)
     monkeypatch.setattr(reader, "_FEW_ROWS", 100)
     decoded: list[int] = []
-    whole = open_file.BaseFile.batches
+    whole = open_file.OpenBaseFile.batches
 
     def counted_rows(*words: Any, **more: Any) -> Iterator[pa.RecordBatch]:
         for batch in whole(*words, **more):
             decoded.append(batch.num_rows)
             yield batch
 
-    monkeypatch.setattr(open_file.BaseFile, "batches", counted_rows)
+    monkeypatch.setattr(open_file.OpenBaseFile, "batches", counted_rows)
     table = made(tmp_path, "SIMPLE")
     for part in range(4):
         table.bulk_insert(records(range(part * 1000, part * 1000 + 1000), part, seed=part))

@@ -9,7 +9,6 @@ differ. Both were measured.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,15 +17,14 @@ import pyarrow.compute as pc
 from eventide_adapters.format.avro.records import array_of_default
 from eventide_adapters.format.avro.schema import AvroField, AvroType
 from eventide_adapters.format.avro.type_promotion import promote
-from eventide_adapters.format.columns.arrow_numpy import empty_array, to_arrow
+from eventide_adapters.format.columns.arrow_numpy import ArrowColumn, empty_array, to_arrow
 from eventide_core.errors import RecordDecodeError, UnsupportedTableError
 
-Column = Any
 """Any pa.Array; the library's stubs type each kind apart."""
 
 
 def resolve_columns(
-    columns: Mapping[str, Column], count: int, target: Sequence[AvroField], place: str
+    columns: Mapping[str, ArrowColumn], count: int, target: Sequence[AvroField], place: str
 ) -> pa.RecordBatch:
     """The rows in the target's columns and types. `place` names the file in errors.
 
@@ -44,7 +42,9 @@ def check_columns(written: Mapping[str, pa.DataType], target: Sequence[AvroField
             _field(None if kind is None else empty_array(kind), 0, field, f"{place}: field {field.name}")
 
 
-def _field(written: Column | None, count: int, field: AvroField, place: str, present: Column | None = None) -> Column:
+def _field(
+    written: ArrowColumn | None, count: int, field: AvroField, place: str, present: ArrowColumn | None = None
+) -> ArrowColumn:
     """The field's column. `present`: the rows whose enclosing record is not null; None for all rows."""
     if written is None:
         return _absent(count, field, place)
@@ -56,7 +56,7 @@ def _field(written: Column | None, count: int, field: AvroField, place: str, pre
     return resolved
 
 
-def _absent(count: int, field: AvroField, place: str) -> Column:
+def _absent(count: int, field: AvroField, place: str) -> ArrowColumn:
     if field.default is not None:
         return array_of_default(field).take(to_arrow(np.zeros(count, np.int32)))
     if not field.is_nullable:
@@ -64,7 +64,7 @@ def _absent(count: int, field: AvroField, place: str) -> Column:
     return pa.nulls(count, field.type.arrow)
 
 
-def _resolve(array: Column, target: AvroType, place: str) -> Column:
+def _resolve(array: ArrowColumn, target: AvroType, place: str) -> ArrowColumn:
     source, wanted = array.type, target.arrow
     if source == wanted:
         return array
@@ -86,7 +86,7 @@ def _resolve(array: Column, target: AvroType, place: str) -> Column:
     return promoted
 
 
-def _struct(array: Column, target: AvroType, place: str) -> Column:
+def _struct(array: ArrowColumn, target: AvroType, place: str) -> ArrowColumn:
     has_nulls = array.null_count > 0
     present = array.is_valid() if has_nulls else None
     children = []
@@ -98,7 +98,7 @@ def _struct(array: Column, target: AvroType, place: str) -> Column:
     return pa.StructArray.from_arrays(children, fields=fields, mask=array.is_null() if has_nulls else None)
 
 
-def _with_items(array: Column, wanted: pa.DataType, items: Column) -> Column:
+def _with_items(array: ArrowColumn, wanted: pa.DataType, items: ArrowColumn) -> ArrowColumn:
     """The collections with other items, as many in each."""
     bounds = array.buffers()[:2]
     return pa.Array.from_buffers(wanted, len(array), bounds, array.null_count, array.offset, [items])

@@ -17,12 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide_adapters.format.avro.schema import AvroType
-from eventide_adapters.format.columns.arrow_numpy import empty_array, to_arrow, to_texts
+from eventide_adapters.format.columns.arrow_numpy import Bytes, Flags, Positions, empty_array, to_arrow, to_texts
 
-Bytes = npt.NDArray[np.uint8]
-Flags = npt.NDArray[np.bool_]
-Positions = npt.NDArray[np.int64]
-Rows = slice | Positions
+RowIndices = slice | Positions
 """Which rows of a column: a run of them, or their numbers."""
 
 NUMBERS: Final[Mapping[str, str]] = {"int": "<i4", "long": "<i8", "float": "<f4", "double": "<f8", "enum": "<i4"}
@@ -46,7 +43,7 @@ def column_of(avro_type: AvroType, count: int, buffer: Bytes) -> "Column":
         case "union":
             return Widened(avro_type, count, buffer)
         case _:
-            return Numbers(avro_type, count)
+            return NumericColumn(avro_type, count)
 
 
 class Column:
@@ -57,7 +54,7 @@ class Column:
         self.count = count
         self._valid: Flags | None = None
 
-    def mark_nulls(self, rows: Rows, valid: Flags) -> None:
+    def mark_nulls(self, rows: RowIndices, valid: Flags) -> None:
         """Marks the rows that are not valid as null."""
         if self._valid is None:
             self._valid = np.ones(self.count, np.bool_)
@@ -77,7 +74,7 @@ class Column:
         return None if self._valid is None else ~self._valid
 
 
-class Numbers(Column):
+class NumericColumn(Column):
     def __init__(self, avro_type: AvroType, count: int) -> None:
         super().__init__(avro_type, count)
         self.values = np.zeros(count, NUMBERS[avro_type.kind])
@@ -171,7 +168,7 @@ class Collections(Column):
         self._buffer = buffer
         self._segments: list[tuple[Positions, Positions, Column]] = []
 
-    def open(self, rows: Rows, lengths: Positions) -> Column:
+    def open(self, rows: RowIndices, lengths: Positions) -> Column:
         """A column for the items of these rows, row by row."""
         numbers = np.arange(rows.start, rows.start + len(lengths)) if isinstance(rows, slice) else rows
         items = column_of(self.type.item.type, int(lengths.sum()), self._buffer)

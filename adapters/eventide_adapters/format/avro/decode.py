@@ -15,7 +15,6 @@ from contextlib import suppress
 from typing import Any, Final, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from eventide_adapters.format.avro.column_resolution import check_columns, resolve_columns
@@ -23,6 +22,7 @@ from eventide_adapters.format.avro.record_chain import record_chain
 from eventide_adapters.format.avro.records import decode_records
 from eventide_adapters.format.avro.schema import AvroField, record_fields
 from eventide_adapters.format.avro.vectors import UnevenCollectionsError, decode_vectors
+from eventide_adapters.format.columns.arrow_numpy import Positions
 from eventide_core.errors import RecordDecodeError, UnsupportedLogFormatError
 from eventide_core.table.records.schema import AvroSchema
 
@@ -35,7 +35,6 @@ _HEAD_BYTES = 8  # version and count
 _CONTENT_BYTES_MAX = (1 << 31) - 1  # Hudi keeps a content in one Java array
 _read_length = struct.Struct(">i").unpack_from
 
-Positions: TypeAlias = npt.NDArray[np.int64]
 _Records: TypeAlias = tuple[bytes, Positions, Positions]
 """Bytes, and where whole records begin and end in them."""
 

@@ -18,9 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide_adapters.format.avro.schema import AvroField, AvroType
+from eventide_adapters.format.columns.arrow_numpy import Bytes
 from eventide_core.errors import UnsupportedTableError
 
-Bytes = npt.NDArray[np.uint8]
 Lengths = npt.NDArray[np.int64]
 Piece = tuple[Lengths, Bytes]
 

@@ -4,8 +4,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from eventide_adapters.format.avro.schema import ArrowType
 from eventide_adapters.format.avro.vector_type import VectorType
+from eventide_adapters.format.columns.arrow_numpy import ArrowType
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.table.records.avro_names import sanitized
 from eventide_core.table.records.avro_types import define_vectors_once, vector_definitions

@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from eventide_adapters.format.avro.event_time_properties import without_event_times
 from eventide_adapters.format.avro.vector_type import VectorType, shown_schema
+from eventide_adapters.format.columns.arrow_numpy import ArrowType
 from eventide_core.errors import ResourceLimitError, UnsupportedTableError
 from eventide_core.table.records.record_shape import RecordShape
 from eventide_core.table.records.schema import AvroSchema
@@ -59,7 +60,6 @@ _DECIMAL_BYTES_MAX = 16
 _DEPTH_MAX = 64
 _VALUES_MAX = 1 << 16  # values of one record, including nested ones; each is a Parquet column
 
-ArrowType = Any
 """Any pa.DataType. The library's stubs have a separate type for each kind, which is only known at run time."""
 
 

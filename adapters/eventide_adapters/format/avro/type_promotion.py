@@ -15,14 +15,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-Column = Any
+from eventide_adapters.format.columns.arrow_numpy import ArrowColumn
+
 """Any pa.Array; the library's stubs have a separate type for each kind."""
 
 _LEAST_PLAIN, _GREATEST_PLAIN = 1e-3, 1e7  # Java writes smaller and greater numbers with an exponent
 _UNITS = {"ms": 1_000, "us": 1}
 
 
-def promote(array: Column, wanted: Any) -> Column | None:
+def promote(array: ArrowColumn, wanted: Any) -> ArrowColumn | None:
     """The values in the wanted type; None if no Hudi writer would have widened the source type to it.
 
     Raises ArrowInvalid for a value that the wanted type cannot hold.
@@ -48,7 +49,7 @@ def promote(array: Column, wanted: Any) -> Column | None:
     return None
 
 
-def _text(array: Column) -> Column | None:
+def _text(array: ArrowColumn) -> ArrowColumn | None:
     kind, types = array.type, pa.types
     if types.is_floating(kind):
         encoded = array.dictionary_encode()
@@ -73,13 +74,13 @@ def _java_text(number: Any) -> str:
     return np.format_float_scientific(number, trim="0", exp_digits=1).replace("e+", "E").replace("e", "E")
 
 
-def _same_digits(floats: Column) -> Column:
+def _same_digits(floats: ArrowColumn) -> ArrowColumn:
     numbers = floats.fill_null(0.0).to_numpy(zero_copy_only=False)
     doubles = numbers.astype(np.str_).astype(np.float64)
     return pa.array(doubles, pa.float64(), mask=floats.is_null().to_numpy(zero_copy_only=False))
 
 
-def _timestamps(array: Column, wanted: Any) -> Column | None:
+def _timestamps(array: ArrowColumn, wanted: Any) -> ArrowColumn | None:
     factor = _UNITS.get(array.type.unit, 0) // _UNITS[wanted.unit]
     if factor == 0:
         return None

@@ -22,18 +22,16 @@ import pyarrow as pa
 from eventide_adapters.format.avro.columns import (
     NUMBERS,
     Booleans,
-    Bytes,
     Collections,
     Column,
-    Flags,
-    Numbers,
-    Positions,
-    Rows,
+    NumericColumn,
+    RowIndices,
     Spans,
     Structs,
     column_of,
 )
 from eventide_adapters.format.avro.schema import AvroField, AvroType
+from eventide_adapters.format.columns.arrow_numpy import Bytes, Flags, Positions
 from eventide_core.errors import RecordDecodeError
 
 _CHUNK_ROWS: Final = 8192
@@ -139,7 +137,7 @@ class _Reader:
         }
 
     def pass_field(
-        self, field: AvroField, cursors: Positions, stops: Positions, column: Column | None, rows: Rows
+        self, field: AvroField, cursors: Positions, stops: Positions, column: Column | None, rows: RowIndices
     ) -> Positions:
         if field.null_branch is not None and not _states_branch(field.type):
             cursors = self._pass_nullable(field, cursors, stops, column, rows)
@@ -150,7 +148,7 @@ class _Reader:
         return cursors
 
     def _pass_nullable(
-        self, field: AvroField, cursors: Positions, stops: Positions, column: Column | None, rows: Rows
+        self, field: AvroField, cursors: Positions, stops: Positions, column: Column | None, rows: RowIndices
     ) -> Positions:
         branch = self._bytes[cursors]
         if (branch & 0xFD).any():  # the branches 0 and 1 are encoded as the bytes 0 and 2
@@ -164,7 +162,13 @@ class _Reader:
         return self._pass_some(field, valid, cursors, stops, column, rows)
 
     def _pass_some(
-        self, field: AvroField, chosen: Flags, cursors: Positions, stops: Positions, column: Column | None, rows: Rows
+        self,
+        field: AvroField,
+        chosen: Flags,
+        cursors: Positions,
+        stops: Positions,
+        column: Column | None,
+        rows: RowIndices,
     ) -> Positions:
         """Passes the value in the rows of `chosen`. Moves their cursors in place."""
         filled = np.flatnonzero(chosen)
@@ -174,7 +178,7 @@ class _Reader:
         return cursors
 
     def _pass_value(
-        self, field: AvroField, cursors: Positions, stops: Positions, column: Column | None, rows: Rows
+        self, field: AvroField, cursors: Positions, stops: Positions, column: Column | None, rows: RowIndices
     ) -> Positions:
         kind = field.type.kind
         match kind:
@@ -188,7 +192,7 @@ class _Reader:
                     column.values[rows] = truth
                 return cursors + 1
             case "float" | "double":
-                if isinstance(column, Numbers):
+                if isinstance(column, NumericColumn):
                     column.values[rows] = self._floats[kind][cursors]
                 return cursors + (4 if kind == "float" else 8)
             case "fixed":
@@ -211,12 +215,12 @@ class _Reader:
                 low, high = (0, len(field.type.symbols) - 1) if kind == "enum" else (_INT_MIN, _INT_MAX)
                 if kind != "long" and ((numbers < low) | (numbers > high)).any():
                     raise RecordDecodeError(f"field {field.name}: an {kind} outside {low} to {high}")
-                if isinstance(column, Numbers):
+                if isinstance(column, NumericColumn):
                     column.values[rows] = numbers
                 return cursors
 
     def _pass_bytes(
-        self, field: AvroField, cursors: Positions, stops: Positions, column: Column | None, rows: Rows
+        self, field: AvroField, cursors: Positions, stops: Positions, column: Column | None, rows: RowIndices
     ) -> Positions:
         lengths, cursors = self._pass_varint(cursors)
         if ((lengths < 0) | (lengths > stops - cursors)).any():
@@ -230,7 +234,7 @@ class _Reader:
         return after
 
     def _pass_union(
-        self, field: AvroField, cursors: Positions, stops: Positions, column: Column | None, rows: Rows
+        self, field: AvroField, cursors: Positions, stops: Positions, column: Column | None, rows: RowIndices
     ) -> Positions:
         """Passes a union of several types, or of one. Null can be among them."""
         members = list(enumerate(field.type.fields))
@@ -250,7 +254,7 @@ class _Reader:
         return cursors
 
     def _pass_collection(
-        self, field: AvroField, cursors: Positions, stops: Positions, column: Column | None, rows: Rows
+        self, field: AvroField, cursors: Positions, stops: Positions, column: Column | None, rows: RowIndices
     ) -> Positions:
         counts, cursors = self._pass_varint(cursors)
         if (counts < 0).any():

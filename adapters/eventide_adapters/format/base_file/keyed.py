@@ -7,7 +7,7 @@ import pyarrow as pa
 from eventide_adapters.format.avro.schema import AvroField, table_fields
 from eventide_adapters.format.base_file.parquet import BaseFooter, read_base, read_base_and_footer
 from eventide_adapters.format.base_file.virtual_key import with_record_keys
-from eventide_adapters.format.parquet.open_file import BaseFile
+from eventide_adapters.format.parquet.open_file import OpenBaseFile
 from eventide_adapters.format.parquet.row_pages import RowsOfGroups
 from eventide_core.errors import CorruptBaseFileError
 from eventide_core.ports import Storage
@@ -22,7 +22,7 @@ def read_keyed_base(
     target: Sequence[AvroField],
     shape: RecordShape,
     dictionary_candidates: Collection[str] = (),
-    choice: Callable[[BaseFile], RowsOfGroups] | None = None,
+    choice: Callable[[OpenBaseFile], RowsOfGroups] | None = None,
     few_rows: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """A base file's records as in `read_base`, with their record keys if `target` has the key column.

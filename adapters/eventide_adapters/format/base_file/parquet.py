@@ -44,7 +44,7 @@ from eventide_adapters.format.parquet.dictionary_columns import (
 )
 from eventide_adapters.format.parquet.footer_columns import codec_of, require_columns
 from eventide_adapters.format.parquet.inflated_pages import is_local
-from eventide_adapters.format.parquet.open_file import BaseFile, open_base
+from eventide_adapters.format.parquet.open_file import OpenBaseFile, open_base
 from eventide_adapters.format.parquet.output import LEVELS, ROW_GROUP_ROWS_MAX, ParquetOutput, avro_footer
 from eventide_adapters.format.parquet.output import ROW_GROUP_BYTES as _ROW_GROUP_BYTES
 from eventide_adapters.format.parquet.prefetch import prefetch
@@ -70,7 +70,7 @@ def read_base(
     path: str,
     target: Sequence[AvroField],
     dictionary_candidates: Collection[str] = (),
-    choice: Callable[[BaseFile], RowsOfGroups] | None = None,
+    choice: Callable[[OpenBaseFile], RowsOfGroups] | None = None,
     named: FileColumns | None = None,
     few_rows: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
@@ -138,7 +138,7 @@ def _footer_then_batches(storage: Storage, path: str, wanted: _Wanted) -> "Itera
 
 
 def _batches_ahead(
-    file: BaseFile, wanted: _Wanted, batch_bytes: int, chosen: RowsOfGroups | None = None
+    file: OpenBaseFile, wanted: _Wanted, batch_bytes: int, chosen: RowsOfGroups | None = None
 ) -> Iterator[pa.RecordBatch]:
     """The batches, with one prefetched, unless there is neither a second processor to make it nor a network to wait for."""
     batches = _batches(file, wanted, batch_bytes, chosen)
@@ -148,7 +148,7 @@ def _batches_ahead(
 
 
 def _batches(
-    file: BaseFile,
+    file: OpenBaseFile,
     wanted: _Wanted,
     batch_bytes: int,
     chosen: RowsOfGroups | None,
@@ -214,7 +214,7 @@ class BaseFooter:
             return cls.of(file)
 
     @classmethod
-    def of(cls, file: "BaseFile") -> "BaseFooter":
+    def of(cls, file: "OpenBaseFile") -> "BaseFooter":
         metadata, written = file.metadata, codec_of(file.footer)
         return cls(
             metadata.metadata or {}, metadata.num_rows, written if written is not None and written in LEVELS else "gzip"

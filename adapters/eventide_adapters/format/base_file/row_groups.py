@@ -21,8 +21,8 @@ from eventide_adapters.format.parquet.bloom_filter import FOOTER_KEY, SIMPLE, TY
 from eventide_adapters.format.parquet.filter_proof import excluded
 from eventide_adapters.format.parquet.footer_columns import require_sound_columns
 from eventide_adapters.format.parquet.legacy_calendar import LegacyCalendar
-from eventide_adapters.format.parquet.open_file import BaseFile
-from eventide_adapters.format.parquet.row_pages import Rows, RowsOfGroups, rows_with
+from eventide_adapters.format.parquet.open_file import OpenBaseFile
+from eventide_adapters.format.parquet.row_pages import RowNumbers, RowsOfGroups, rows_with
 from eventide_core.table.records.schema import RECORD_KEY
 
 _Ends: TypeAlias = tuple[Any, Any]
@@ -44,7 +44,7 @@ class RowGroupChoice:
     columns: tuple[str, ...]
     keys: tuple[str, ...] | None
 
-    def __call__(self, file: BaseFile) -> RowsOfGroups:
+    def __call__(self, file: OpenBaseFile) -> RowsOfGroups:
         """The rows to read, by the number of their row group."""
         groups = self.by_footer(file)
         if self.keys is None or RECORD_KEY not in file.schema_arrow.names:
@@ -53,7 +53,7 @@ class RowGroupChoice:
         by_group = {group: _rows_with(file, group, self.keys) for group in groups}
         return {group: rows for group, rows in by_group.items() if len(rows)}
 
-    def by_footer(self, file: BaseFile) -> Sequence[int]:
+    def by_footer(self, file: OpenBaseFile) -> Sequence[int]:
         """The row groups to read, by the footer alone."""
         if self.keys is not None and self._is_without_keys(file):
             return ()
@@ -75,7 +75,7 @@ class RowGroupChoice:
         is_excluded = excluded(conditions, self.row_filter, self.schema)
         return [number for number in groups if not is_excluded[number]]
 
-    def _is_without_keys(self, file: BaseFile) -> bool:
+    def _is_without_keys(self, file: OpenBaseFile) -> bool:
         """If the footer excludes every key. A footer without range and filter excludes none."""
         pairs: dict[bytes, bytes] = file.metadata.metadata or {}
         least, greatest, bloom = (pairs.get(key.encode()) for key in (MIN_KEY_FOOTER, MAX_KEY_FOOTER, FOOTER_KEY))
@@ -141,7 +141,7 @@ def _ends(statistics: Any, kind: pa.DataType) -> _Ends | None:
     return ends[0], ends[1]
 
 
-def _rows_with(file: BaseFile, group: int, keys: Collection[str]) -> Rows:
+def _rows_with(file: OpenBaseFile, group: int, keys: Collection[str]) -> RowNumbers:
     rows = rows_with(file, group, RECORD_KEY, keys)
     if rows is not None:
         return rows

@@ -13,8 +13,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 ArrowType: TypeAlias = Any
+"""Any pa.DataType: the stubs type each kind apart."""
+ArrowColumn: TypeAlias = Any
+"""A pa.Array or pa.ChunkedArray, whose types the stubs tell apart."""
+Bytes: TypeAlias = npt.NDArray[np.uint8]
 Flags: TypeAlias = npt.NDArray[np.bool_]
 Numbers: TypeAlias = npt.NDArray[np.int64]
+Positions: TypeAlias = npt.NDArray[np.int64]
+"""Numbers that are places: of bytes in a buffer, or of rows in a table."""
 
 
 def to_arrow(values: npt.NDArray[Any], is_null: Flags | None = None) -> Any:

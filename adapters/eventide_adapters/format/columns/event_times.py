@@ -7,6 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventide_adapters.format.columns.arrow_numpy import ArrowColumn
 from eventide_adapters.format.columns.time_texts import times_of_texts
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.table.records.event_time import (
@@ -18,7 +19,6 @@ from eventide_core.table.records.event_time import (
 )
 from eventide_core.table.records.event_time_texts import ISO_WITH_ZONE, EventTimeTexts
 
-Column = Any
 """Any pa.Array; the library's stubs have a separate type for each kind."""
 
 _DAY_MS = 86_400_000
@@ -26,7 +26,7 @@ _INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
 _INT64_DIGITS = 18  # the greatest power of ten that fits in 64 bits
 
 
-def event_times_ms(column: Column, texts: EventTimeTexts = ISO_WITH_ZONE) -> pa.Int64Array:
+def event_times_ms(column: ArrowColumn, texts: EventTimeTexts = ISO_WITH_ZONE) -> pa.Int64Array:
     """The column's event times; null if a record has none, or one that is unreadable: see `unreadable_rows`.
 
     `texts` says how the table's texts are read. Unreadable are a string that is not a time, a string with more digits than
@@ -51,22 +51,22 @@ def event_times_ms(column: Column, texts: EventTimeTexts = ISO_WITH_ZONE) -> pa.
     raise UnsupportedTableError(f"an event-time column of type {kind}: supported are times, dates, numbers and strings")
 
 
-def unreadable_rows(column: Column, times: pa.Int64Array) -> npt.NDArray[np.bool_]:
+def unreadable_rows(column: ArrowColumn, times: pa.Int64Array) -> npt.NDArray[np.bool_]:
     """Which rows of the column have a value that is not a time. `times` are the column's."""
     if times.null_count == column.null_count:
         return np.zeros(len(column), np.bool_)
-    unreadable: Column = pc.and_(times.is_null(), column.is_valid())
+    unreadable: ArrowColumn = pc.and_(times.is_null(), column.is_valid())
     return np.asarray(unreadable.to_numpy(zero_copy_only=False), np.bool_)
 
 
-def event_time_range(column: Column, texts: EventTimeTexts = ISO_WITH_ZONE) -> EventTimeRange:
+def event_time_range(column: ArrowColumn, texts: EventTimeTexts = ISO_WITH_ZONE) -> EventTimeRange:
     """The range of the column's event times. Raises UnsupportedTableError as `event_times_ms` does."""
     times = event_times_ms(column, texts)
     ends: Any = pc.min_max(times).as_py()
     return EventTimeRange(ends["min"], ends["max"], column.null_count, times.null_count - column.null_count)
 
 
-def _timestamps(column: Column) -> pa.Int64Array:
+def _timestamps(column: ArrowColumn) -> pa.Int64Array:
     numbers = _numbers(column, pa.int64())
     match column.type.unit:
         case "s":
@@ -81,8 +81,11 @@ def _timestamps(column: Column) -> pa.Int64Array:
             return _with_nulls(numbers // 1_000_000, column)
 
 
-def _doubles(column: Column) -> pa.Int64Array:
-    """Epoch milliseconds, exactly as `double_to_epoch_ms` has them: by the same operations in the same order."""
+def _doubles(column: ArrowColumn) -> pa.Int64Array:
+    """Epoch milliseconds; none for NaN, for numbers beyond 64 bits, and for a date.
+
+    Rounds: 1700000000.1 is 100 ms later than 1700000000, although the nearest double is less than that.
+    """
     numbers = column.cast(pa.float64()).fill_null(float("nan")).to_numpy(zero_copy_only=False)
     is_known = np.abs(numbers) < float(_INT64_MAX)
     values = np.where(is_known, numbers, 0.0)
@@ -93,7 +96,7 @@ def _doubles(column: Column) -> pa.Int64Array:
     return pa.array(times.astype(np.int64), pa.int64(), mask=~is_known)
 
 
-def _decimals(column: Column) -> pa.Int64Array:
+def _decimals(column: ArrowColumn) -> pa.Int64Array:
     """Epoch milliseconds, exactly as `decimal_to_epoch_ms` has them.
 
     Calls it for values beyond 64 bits, and computes the others as a column.
@@ -118,7 +121,7 @@ def _decimals(column: Column) -> pa.Int64Array:
     return pa.array(times, pa.int64(), mask=is_null)
 
 
-def _integers(column: Column) -> pa.Int64Array:
+def _integers(column: ArrowColumn) -> pa.Int64Array:
     numbers = _numbers(column, column.type).astype(np.int64)
     # Unsigned, because the lowest 64-bit number has no positive counterpart.
     size = np.where(numbers < 0, np.negative(numbers).view(np.uint64), numbers.view(np.uint64))
@@ -140,11 +143,11 @@ def _has_digits(size: npt.NDArray[np.uint64], digits: int) -> npt.NDArray[np.boo
     return (size >= np.uint64(10 ** (digits - 1))) & (size < np.uint64(10**digits))
 
 
-def _numbers(column: Column, storage: pa.DataType) -> Any:
+def _numbers(column: ArrowColumn, storage: pa.DataType) -> Any:
     """The column's numbers; arbitrary values for nulls."""
     return column.view(storage).fill_null(0).to_numpy(zero_copy_only=False)
 
 
-def _with_nulls(times: npt.NDArray[np.int64], column: Column) -> pa.Int64Array:
+def _with_nulls(times: npt.NDArray[np.int64], column: ArrowColumn) -> pa.Int64Array:
     mask = column.is_null().to_numpy(zero_copy_only=False) if column.null_count else None
     return pa.array(times, pa.int64(), mask=mask)

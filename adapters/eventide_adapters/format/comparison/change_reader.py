@@ -19,7 +19,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.avro.schema import ArrowType, query_schema
+from eventide_adapters.format.avro.schema import query_schema
+from eventide_adapters.format.columns.arrow_numpy import ArrowType
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
 from eventide_core.table.files.slice_read import ChangeRead, SliceRead
 from eventide_core.table.records.record_shape import RecordShape

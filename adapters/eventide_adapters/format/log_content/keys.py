@@ -18,7 +18,7 @@ from eventide_adapters.format.log_file.event_times import event_time_column, eve
 from eventide_adapters.format.log_file.ordering_values import orderings_of
 from eventide_adapters.format.log_file.records import BlockReader, DataBlock, DeleteBlock
 from eventide_adapters.format.merge.base_merge import merge_columns
-from eventide_adapters.format.merge.key_table import KeyIndex
+from eventide_adapters.format.merge.key_table import KeyTable
 from eventide_core.ports import Storage, TimedKey, UnreadableEventTime
 from eventide_core.table.files.file_slice import LogFile
 from eventide_core.table.files.slice_read import BlockFilter
@@ -118,7 +118,7 @@ def key_histories(
 
 def doubled_key(storage: Storage, base_path: str, shape: RecordShape) -> str | None:
     batches = read_keyed_base(storage, base_path, table_fields(shape.schema, (RECORD_KEY,)), shape)
-    index, numbers = KeyIndex.numbered(pa.chunked_array((b.column(RECORD_KEY) for b in batches), pa.string()))
+    index, numbers = KeyTable.numbered(pa.chunked_array((b.column(RECORD_KEY) for b in batches), pa.string()))
     if len(index.keys) == len(numbers):
         return None
     key: str = index.keys[int(np.argmax(np.bincount(numbers)))].as_py()

@@ -18,8 +18,7 @@ from typing import Any, Final
 import fastavro
 import pyarrow as pa
 
-from eventide_adapters.format.avro.schema import ArrowType
-from eventide_adapters.format.columns.arrow_numpy import of_list
+from eventide_adapters.format.columns.arrow_numpy import ArrowType, of_list
 from eventide_adapters.format.log_file.delete_block_kryo import read_kryo_deletes
 from eventide_core.errors import RecordDecodeError, UnsupportedLogFormatError, UnsupportedTableError
 from eventide_core.table.files.log_block import BlockType, HeaderKey, encode_block

@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from eventide_adapters.format.columns.event_times import Column, event_time_range, event_times_ms
+from eventide_adapters.format.columns.arrow_numpy import ArrowColumn
+from eventide_adapters.format.columns.event_times import event_time_range, event_times_ms
 from eventide_adapters.format.columns.field_path import column_at
 from eventide_adapters.format.log_file.ordering_values import ordering_of_fields
 from eventide_adapters.format.log_file.records import DataBlock, DeleteBlock
@@ -29,7 +30,7 @@ def event_time_range_of(part: DataBlock | DeleteBlock, shape: RecordShape) -> Ev
     return event_time_range(event_time_column(part, shape), shape.event_time_texts)
 
 
-def event_time_column(part: DataBlock | DeleteBlock, shape: RecordShape) -> Column:
+def event_time_column(part: DataBlock | DeleteBlock, shape: RecordShape) -> ArrowColumn:
     """The values that hold the event times. The part must include the event-time column."""
     assert shape.event_time_field is not None, "event times of a table whose event-time field is not known"
     if isinstance(part, DataBlock):

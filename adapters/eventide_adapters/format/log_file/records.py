@@ -278,11 +278,11 @@ class BlockReader:
         return is_deleted
 
     def _read_parquet(self, placed: PlacedBlock, fields: Sequence[AvroField]) -> Iterator[pa.RecordBatch]:
-        from eventide_adapters.format.parquet.open_file import BaseFile
+        from eventide_adapters.format.parquet.open_file import OpenBaseFile
 
         with placed.open_content(self._storage) as stream, within_memory(placed.place):
             try:
-                file = BaseFile.of_log_block(stream, placed.block.content_length)
+                file = OpenBaseFile.of_log_block(stream, placed.block.content_length)
                 check_parquet(file.metadata, placed.block.content_length, placed.place)
                 written, named = {field.name: field for field in file.schema_arrow}, self._named(placed)
                 if named is not None:

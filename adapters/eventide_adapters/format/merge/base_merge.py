@@ -23,13 +23,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide_adapters.format.avro.schema import table_fields
-from eventide_adapters.format.columns.arrow_numpy import Numbers, to_arrow
+from eventide_adapters.format.columns.arrow_numpy import Flags, Numbers, to_arrow
 from eventide_adapters.format.columns.field_path import top_level
 from eventide_adapters.format.log_file.ordering_values import common_ranks, orderings_of
 from eventide_adapters.format.merge.custom_fold import newer_wins
-from eventide_adapters.format.merge.key_table import KeyIndex
+from eventide_adapters.format.merge.key_table import KeyTable
 from eventide_adapters.format.merge.log_fold import FoldedLogFiles
-from eventide_adapters.format.merge.partial_fold import Flags, lacking_values, taken
+from eventide_adapters.format.merge.partial_fold import lacking_values, taken
 from eventide_adapters.format.merge.record_mergers import merge_rows
 from eventide_adapters.format.parquet.dictionary_columns import in_columns, with_dictionaries
 from eventide_core.errors import UnsupportedTableError
@@ -98,7 +98,7 @@ class SliceMerge:
     meets_all_of_key: bool = False
     _is_met: Flags = field(init=False)
     _is_beaten: Flags = field(init=False)
-    _index: KeyIndex = field(init=False)
+    _index: KeyTable = field(init=False)
 
     def __post_init__(self) -> None:
         self._is_met = np.zeros(len(self.folded.keys), np.bool_)

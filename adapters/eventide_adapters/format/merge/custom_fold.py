@@ -13,9 +13,8 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from eventide_adapters.format.columns.arrow_numpy import Numbers
+from eventide_adapters.format.columns.arrow_numpy import Flags, Numbers
 from eventide_adapters.format.log_file.ordering_values import common_ranks, orderings_of
-from eventide_adapters.format.merge.partial_fold import Flags
 from eventide_adapters.format.merge.record_mergers import merge_rows
 from eventide_core.table.records.custom_merger import CustomMerger
 from eventide_core.table.records.record_order import MergeRule

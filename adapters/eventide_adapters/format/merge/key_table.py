@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 from eventide_adapters.format.columns.arrow_numpy import Numbers, to_arrow, to_numbers
 
 Prints = npt.NDArray[np.uint64]
-Places = npt.NDArray[np.int32]
+TablePlaces = npt.NDArray[np.int32]
 
 _ASKED_SHARE_MAX: Final = 4  # if more keys are requested, building Arrow's table each time costs little in comparison
 _STEPS_MAX: Final = 64  # with half of the slots free, different fingerprints take a dozen steps
@@ -39,25 +39,25 @@ _MASKS: Final = np.array([(1 << (8 * left)) - 1 for left in range(_WORD_BYTES + 
 
 
 @dataclass(slots=True)
-class KeyIndex:
+class KeyTable:
     """An index of strings that are distinct and not null.
 
     The number of a key is its place in `keys`, an Arrow array in order of first appearance.
     """
 
     keys: "pa.Array[Any]"
-    _table: "_Table | None" = field(default=None, init=False)
+    _table: "_Slots | None" = field(default=None, init=False)
     _is_exact_only: bool = field(default=False, init=False)
 
     @classmethod
-    def numbered(cls, keys: "pa.ChunkedArray[Any]") -> "tuple[KeyIndex, Numbers]":
+    def numbered(cls, keys: "pa.ChunkedArray[Any]") -> "tuple[KeyTable, Numbers]":
         """An index of the distinct ones of these keys, in order of their first appearance, and each key's place in it.
 
         The keys are not null.
         """
         if len(keys) > _NUMBERED_BY_ARROW_MAX:
             prints = np.concatenate([_prints_of(chunk) for chunk in keys.chunks])
-            built = _Table.with_first(prints)
+            built = _Slots.with_first(prints)
             if built is not None:
                 table, first = built
                 is_first = first == np.arange(len(first))
@@ -70,11 +70,11 @@ class KeyIndex:
         encoded: Any = keys.combine_chunks().dictionary_encode()
         return cls(encoded.dictionary), to_numbers(encoded.indices).astype(np.int64)
 
-    def find(self, keys: "pa.Array[Any]") -> Places:
+    def find(self, keys: "pa.Array[Any]") -> TablePlaces:
         """The place of each of these keys among those of the index; -1 for a missing key and for null."""
         if not self._is_exact_only and 0 < len(keys) < _ASKED_SHARE_MAX * len(self.keys):
             if self._table is None:
-                self._table = _Table.of(_prints_of(self.keys))
+                self._table = _Slots.of(_prints_of(self.keys))
                 self._is_exact_only = self._table is None
             places = None if self._table is None else self._table.find(_prints_of(keys))
             if places is not None and self._are_same(keys, places):
@@ -82,27 +82,27 @@ class KeyIndex:
         exact: Any = pc.index_in(keys, value_set=self.keys)
         return to_numbers(exact, -1)
 
-    def _are_same(self, keys: "pa.Array[Any]", places: Places) -> bool:
+    def _are_same(self, keys: "pa.Array[Any]", places: TablePlaces) -> bool:
         rows = np.flatnonzero(places >= 0)
         is_same: Any = pc.equal(keys.take(to_arrow(rows)), self.keys.take(to_arrow(places[rows])))
         return bool(is_same.true_count == len(rows))
 
 
 @dataclass(frozen=True, slots=True)
-class _Table:
+class _Slots:
     """Slots, their number a power of two: the fingerprint in each, and its place among the keys, -1 if the slot is free."""
 
     prints: Prints
-    places: Places
+    places: TablePlaces
 
     @classmethod
-    def of(cls, prints: Prints) -> "_Table | None":
+    def of(cls, prints: Prints) -> "_Slots | None":
         """The table of these fingerprints; None if too many need the same slots."""
         built = cls.with_first(prints)
         return None if built is None else built[0]
 
     @classmethod
-    def with_first(cls, prints: Prints) -> "tuple[_Table, Places] | None":
+    def with_first(cls, prints: Prints) -> "tuple[_Slots, TablePlaces] | None":
         """The table of the distinct ones of these fingerprints, each at its first place, and the first place of each.
 
         None if too many need the same slots.
@@ -122,13 +122,13 @@ class _Table:
                 return cls(prints[places], places), first  # a free slot's print is never requested
         return None
 
-    def renumbered(self, number: Numbers, count: int) -> "_Table | None":
+    def renumbered(self, number: Numbers, count: int) -> "_Slots | None":
         """The table of `count` keys with these numbers for their places; None if it were larger than theirs need be."""
         if len(self.places) > _slots_for(count):
             return None
-        return _Table(self.prints, np.where(self.places < 0, -1, number[self.places]).astype(np.int32))
+        return _Slots(self.prints, np.where(self.places < 0, -1, number[self.places]).astype(np.int32))
 
-    def find(self, prints: Prints) -> Places | None:
+    def find(self, prints: Prints) -> TablePlaces | None:
         """The place of the first key with each fingerprint, -1 for none; None if that takes too many steps."""
         slot = _first_slots(prints, len(self.places))
         places = self.places[slot]

@@ -24,12 +24,12 @@ from typing import Any, Final, assert_never
 import numpy as np
 import pyarrow as pa
 
-from eventide_adapters.format.columns.arrow_numpy import Numbers, empty_array, null_flags, to_arrow
+from eventide_adapters.format.columns.arrow_numpy import Flags, Numbers, empty_array, null_flags, to_arrow
 from eventide_adapters.format.log_file.ordering_values import LEAST, ordering_type, orderings_of, ranks
 from eventide_adapters.format.log_file.records import DataBlock, DeleteBlock
 from eventide_adapters.format.merge.custom_fold import fold_custom
-from eventide_adapters.format.merge.key_table import KeyIndex
-from eventide_adapters.format.merge.partial_fold import Flags, PartialFold, fold_partial, lacking_values, taken
+from eventide_adapters.format.merge.key_table import KeyTable
+from eventide_adapters.format.merge.partial_fold import PartialFold, fold_partial, lacking_values, taken
 from eventide_core.errors import RecordDecodeError
 from eventide_core.table.records.custom_merger import CustomMerger
 from eventide_core.table.records.record_order import MergeRule, Version, fold
@@ -54,7 +54,7 @@ class FoldedLogFiles:
     their parts.
     """
 
-    index: KeyIndex
+    index: KeyTable
     orderings: "pa.Array[Any]"
     is_natural_delete: Flags
     row_of: Numbers
@@ -116,7 +116,7 @@ class FoldedLogFiles:
         log = _Log.of(waiting, schema, shape).after(log)
         if log.lacking or shape.merger is not None:
             log = log.reduced(shape)
-            index, winner = KeyIndex(log.keys.combine_chunks()), np.arange(len(log.keys))
+            index, winner = KeyTable(log.keys.combine_chunks()), np.arange(len(log.keys))
         else:
             index, winner = log.winners(shape.merge_rule)
         rows, row_of = log.data, log.row[winner]
@@ -203,19 +203,19 @@ class _Log:
             },
         )
 
-    def winners(self, rule: MergeRule) -> tuple[KeyIndex, Numbers]:
+    def winners(self, rule: MergeRule) -> tuple[KeyTable, Numbers]:
         """The keys in order of their first appearance, and the position of each key's winner."""
         index, codes = self._numbered()
         return index, winners(codes, len(index.keys), self, rule)
 
-    def _numbered(self) -> tuple[KeyIndex, Numbers]:
+    def _numbered(self) -> tuple[KeyTable, Numbers]:
         """The keys in order of their first appearance, and the number of each record's key."""
         if self.keys.null_count:
             raise RecordDecodeError(
                 f"a log record of instants {min(self.instants)} to {max(self.instants)} has no {RECORD_KEY}; "
                 "roll back the write that made it"
             )
-        return KeyIndex.numbered(self.keys)
+        return KeyTable.numbered(self.keys)
 
     def reduced(self, shape: RecordShape) -> "_Log":
         """The winners only, in order of their keys' first appearance."""

@@ -14,14 +14,12 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.columns.arrow_numpy import Numbers, to_arrow
+from eventide_adapters.format.columns.arrow_numpy import Flags, Numbers, to_arrow
 from eventide_core.table.records.record_shape import PartialUpdate
 
-Flags: TypeAlias = npt.NDArray[np.bool_]
 Lacking: TypeAlias = Mapping[str, Flags]
 """For each column, which rows lack it. Contains only columns that some row lacks."""
 

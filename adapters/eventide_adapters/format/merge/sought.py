@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide_adapters.format.avro.event_time_properties import event_times_in_header
-from eventide_adapters.format.avro.schema import ArrowType
 from eventide_adapters.format.base_file.row_groups import RowGroupChoice
+from eventide_adapters.format.columns.arrow_numpy import ArrowType
 from eventide_adapters.format.log_file.blocks import PlacedBlock, counting_blocks
 from eventide_adapters.format.log_file.records import DataBlock, DeleteBlock
 from eventide_adapters.format.parquet.filter_proof import excluded

@@ -51,7 +51,7 @@ def _slice_of(operation: PlannedOperation) -> FileSlice:
 
 
 @dataclass(frozen=True, slots=True)
-class BaseFileWriter:
+class MetadataBaseFileWriter:
     """Writes the base file of an operation, block by block. None if no records are left. Picklable."""
 
     reader: MetadataTableReader

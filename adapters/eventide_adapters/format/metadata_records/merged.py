@@ -43,7 +43,7 @@ _WIDER: Final = ("IntWrapper", "LongWrapper", *_FLOATS, "StringWrapper")
 _GREATEST_TEXT: Final = "\U0010ffff"  # the greatest code point, in the order of Java's strings and of bytes alike
 
 
-class Source(NamedTuple):
+class RecordSource(NamedTuple):
     """A base file or HFILE block of a slice: its entries by key, their schema, and its place for messages.
 
     `is_merged` is true for a base file, whose records a compaction has already merged.
@@ -55,7 +55,7 @@ class Source(NamedTuple):
     is_merged: bool = False
 
 
-class Version(NamedTuple):
+class EntryVersion(NamedTuple):
     """One version of a key: the number of its source, counted from the oldest, and its bytes."""
 
     key: bytes
@@ -64,7 +64,7 @@ class Version(NamedTuple):
 
 
 def merged_entries(
-    partition: str, sources: Sequence[Source], deleted: Mapping[bytes, int], schema: AvroSchema
+    partition: str, sources: Sequence[RecordSource], deleted: Mapping[bytes, int], schema: AvroSchema
 ) -> Iterator[tuple[bytes, bytes]]:
     """Keys and values in the order of the keys, one for each key that is left. The values have `schema`.
 
@@ -117,9 +117,9 @@ def merged_statistics(versions: Iterable[Value | None]) -> Value | None:
     return merged
 
 
-def _versions(number: int, source: Source) -> Iterator[Version]:
+def _versions(number: int, source: RecordSource) -> Iterator[EntryVersion]:
     for key, value in source.entries:
-        yield Version(key, number, value)
+        yield EntryVersion(key, number, value)
 
 
 def _files(versions: Sequence[Value]) -> Value:

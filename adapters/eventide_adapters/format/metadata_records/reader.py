@@ -19,7 +19,7 @@ import pyarrow as pa
 from eventide_adapters.format.log_file.blocks import PlacedBlock, read_headers, read_headers_of
 from eventide_adapters.format.log_file.delete_block import decode_delete_block
 from eventide_adapters.format.metadata_records.hfile import HFile
-from eventide_adapters.format.metadata_records.merged import Source, can_merge
+from eventide_adapters.format.metadata_records.merged import RecordSource, can_merge
 from eventide_adapters.format.metadata_records.record_index import HudiKeyIndex
 from eventide_adapters.format.metadata_records.records import Value, decode_value
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
@@ -39,6 +39,12 @@ from eventide_core.table.files.log_block import ROLLBACK_COMMAND, BlockType, Hea
 from eventide_core.table.files.read_ahead import ReadRange
 from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.files.table_path import METADATA_DIRECTORY
+from eventide_core.table.property_keys import (
+    METADATA_PARTITIONS,
+    METADATA_PARTITIONS_INFLIGHT,
+    TABLE_VERSION,
+    TIMELINE_TIMEZONE,
+)
 from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.settings.metadata_table import REBUILD_CURE, RECORD_INDEX, MetadataTableFacts
 from eventide_core.table.settings.properties import (
@@ -48,7 +54,6 @@ from eventide_core.table.settings.properties import (
     properties_bytes,
     settings_text,
 )
-from eventide_core.table.settings.table_config import METADATA_BUILDING_KEY, METADATA_PARTITIONS_KEY
 from eventide_core.table.timeline.file_system_view import DataFile, FileSystemView
 from eventide_core.table.timeline.layout import layout_of
 from eventide_core.table.timeline.timeline import Timeline
@@ -76,9 +81,9 @@ class MetadataTableReader:
     def load(cls, storage: Storage) -> "MetadataTableReader":
         """Raises NotAHudiTableError if the table's properties state no version."""
         properties = parse_properties(settings_text(storage.read_range, storage.root))
-        version = int(properties.get("hoodie.table.version", "0"))
+        version = int(properties.get(TABLE_VERSION, "0"))
         if not version:
-            raise NotAHudiTableError(f"{storage.root}: {PROPERTIES_PATH} has no hoodie.table.version")
+            raise NotAHudiTableError(f"{storage.root}: {PROPERTIES_PATH} has no {TABLE_VERSION}")
         own, layout = _own_properties(storage), layout_of(version)
         timeline_path = f"{METADATA_DIRECTORY}/{layout.timeline_path(own)}"
         timeline = _timeline(storage, timeline_path)
@@ -87,7 +92,7 @@ class MetadataTableReader:
         pending = {i.requested_time for i in data_timeline.pending}
         completed = {i.requested_time for i in timeline.completed}
         partitions, building = (
-            tuple(sorted(names(properties, key))) for key in (METADATA_PARTITIONS_KEY, METADATA_BUILDING_KEY)
+            tuple(sorted(names(properties, key))) for key in (METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT)
         )
         return cls(
             storage,
@@ -96,7 +101,7 @@ class MetadataTableReader:
             layout.archive_path(timeline_path, own),
             data_timeline_path,
             BlockFilter(frozenset(completed - pending), timeline.start),
-            properties.get("hoodie.table.timeline.timezone", "LOCAL").upper() == "UTC",
+            properties.get(TIMELINE_TIMEZONE, "LOCAL").upper() == "UTC",
         )
 
     @property
@@ -144,25 +149,25 @@ class MetadataTableReader:
 
     def sources(
         self, file_slice: FileSlice, wanted: Collection[bytes] | None = None
-    ) -> tuple[list[Source], Mapping[bytes, int]]:
+    ) -> tuple[list[RecordSource], Mapping[bytes, int]]:
         """The sources of the slice's records, oldest first, and the deleted keys; see `merged.merged_entries`.
 
         With `wanted`, the sources have entries of only these keys. Entries are read when they are requested. Raises the
         same errors as `records`.
         """
-        sources: list[Source] = []
+        sources: list[RecordSource] = []
         deleted: dict[bytes, int] = {}
         if file_slice.base_file is not None:
             path = file_slice.base_file.path
             base = self._base(path, file_slice.base_file.size)
             schema = AvroSchema.of(_text(base.info().get("schema", b""), path))
-            sources.append(Source(base.entries(wanted), schema, path, is_merged=True))
+            sources.append(RecordSource(base.entries(wanted), schema, path, is_merged=True))
         for placed in self._log_blocks(file_slice):
             if placed.block.block_type is BlockType.DELETE:
                 deleted.update((key.encode(), len(sources)) for key in _deleted_keys(placed, self.storage))
                 continue
             block = self._block(placed, file_slice.log_files[placed.log_number].size)
-            sources.append(Source(block.entries(wanted), placed.block.schema, placed.place))
+            sources.append(RecordSource(block.entries(wanted), placed.block.schema, placed.place))
         return sources, deleted
 
     def schema(self, file_slice: FileSlice) -> AvroSchema | None:
@@ -320,7 +325,7 @@ class MetadataTableReader:
 
 def _sources_alone(
     reader: MetadataTableReader, file_slice: FileSlice, wanted: Collection[bytes] | None
-) -> tuple[list[Source], Mapping[bytes, int]]:
+) -> tuple[list[RecordSource], Mapping[bytes, int]]:
     """The sources, by a reader that remembers no file for the next slice, and sends none to other tasks."""
     return replace(reader, _small_files={}).sources(file_slice, wanted)
 

@@ -9,13 +9,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from eventide_adapters.format.metadata_records.merged import Source
+from eventide_adapters.format.metadata_records.merged import RecordSource
 from eventide_adapters.format.metadata_records.records import decode_value, file_group_number, record_index_place
 from eventide_core.errors import RecordDecodeError
 from eventide_core.table.files.file_slice import FileSlice
 from eventide_core.table.settings.metadata_table import REBUILD_CURE, RECORD_INDEX
 
-Sources = Callable[[FileSlice, Collection[bytes] | None], tuple[Sequence[Source], Mapping[bytes, int]]]
+Sources = Callable[[FileSlice, Collection[bytes] | None], tuple[Sequence[RecordSource], Mapping[bytes, int]]]
 """The sources of a slice's records with the wanted keys, of all if None, and the deleted keys. Picklable."""
 
 _GLOBAL_FILE_ID: Final = re.compile(r"record-index-(\d+)-\d+")

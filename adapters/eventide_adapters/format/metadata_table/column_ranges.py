@@ -17,13 +17,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from eventide_adapters.format.avro.schema import ArrowType, table_fields
+from eventide_adapters.format.avro.schema import table_fields
 from eventide_adapters.format.base_file.parquet import read_base
+from eventide_adapters.format.columns.arrow_numpy import ArrowType
 from eventide_adapters.format.log_file.blocks import PlacedBlock, counting_blocks
 from eventide_adapters.format.log_file.records import DataBlock, iter_block_records
 from eventide_adapters.format.parquet.footer_columns import require_sound_columns
 from eventide_adapters.format.parquet.legacy_calendar import LegacyCalendar
-from eventide_adapters.format.parquet.open_file import BaseFile, open_base
+from eventide_adapters.format.parquet.open_file import OpenBaseFile, open_base
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.ports import Storage
 from eventide_core.table.files.base_columns import columns_in_base
@@ -194,7 +195,7 @@ def _without_values(schema: pa.Schema, columns: Collection[str]) -> dict[str, Co
     }
 
 
-def _batches(file: BaseFile, columns: list[str]) -> Iterator[pa.RecordBatch]:
+def _batches(file: OpenBaseFile, columns: list[str]) -> Iterator[pa.RecordBatch]:
     tops = list(dict.fromkeys(name.split(".")[0] for name in columns))
     return file.batches(_BATCH_ROWS, tops) if tops else iter(())
 

@@ -1,4 +1,4 @@
-"""Reads and writes Hudi's definitions of a table's indexes in `.hoodie/.index_defs/index.json`, and drops an index.
+"""Hudi's definitions of a table's indexes in `.hoodie/.index_defs/index.json`.
 
     partition of the metadata table     type             fields               function
     column_stats                        column_stats     all its columns
@@ -6,8 +6,7 @@
     expr_index_<name>                   column_stats     one column           a function of Spark
     expr_index_<name>                   bloom_filters    one column           a function of Spark
 
-Hudi 1.0 writes no version, which means the first version. Dropping an index follows Hudi's order: first remove it from the
-table's settings, so that no reader uses it anymore, then from the definitions, then remove its files.
+Hudi 1.0 writes no version, which means the first version.
 """
 
 import json
@@ -16,13 +15,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from eventide_adapters.format.timeline.codec import read_json
-from eventide_core.access.files import remove_tree
 from eventide_core.errors import MissingFileError
 from eventide_core.ports import Storage
-from eventide_core.table.files.table_path import INDEX_DEFINITIONS, METADATA_DIRECTORY
+from eventide_core.table.files.table_path import INDEX_DEFINITIONS
 from eventide_core.table.settings.metadata_table import BLOOM_FILTERS
-from eventide_core.table.settings.properties import PROPERTIES_PATH, settings_text
-from eventide_core.table.settings.table_config import METADATA_PARTITIONS_KEY
 
 _ALL: Final = "indexDefinitions"
 
@@ -72,22 +68,14 @@ def with_definition(storage: Storage, partition: str, definition: IndexDefinitio
     return json.dumps(document, indent=2).encode()
 
 
-def drop_indexes(storage: Storage, partitions: Collection[str]) -> None:
-    """Removes these partitions of the metadata table, and their definitions. Safe to repeat after an interrupted run."""
-    if not partitions:
-        return
-    prefix = f"{METADATA_PARTITIONS_KEY}="
-    lines = settings_text(storage.read_range, storage.root).splitlines(keepends=True)
-    kept = [_without(line, partitions) if line.startswith(prefix) else line for line in lines]
-    if kept != lines:
-        storage.put(PROPERTIES_PATH, "".join(kept).encode())
+def definitions_without(storage: Storage, partitions: Collection[str]) -> bytes | None:
+    """The definitions without those of these partitions; None if none of them is defined."""
     document = _document(storage)
     defined = document.get(_ALL, {})
-    if not defined.keys().isdisjoint(partitions):
-        document[_ALL] = {name: definition for name, definition in defined.items() if name not in partitions}
-        storage.put(INDEX_DEFINITIONS, json.dumps(document, indent=2).encode())
-    for partition in partitions:
-        remove_tree(storage, f"{METADATA_DIRECTORY}/{partition}")
+    if defined.keys().isdisjoint(partitions):
+        return None
+    document[_ALL] = {name: definition for name, definition in defined.items() if name not in partitions}
+    return json.dumps(document, indent=2).encode()
 
 
 def _document(storage: Storage) -> dict[str, Any]:
@@ -96,8 +84,3 @@ def _document(storage: Storage) -> dict[str, Any]:
     except MissingFileError:
         return {}
     return document
-
-
-def _without(line: str, partitions: Collection[str]) -> str:
-    key, _, names = line.rstrip("\r\n").partition("=")
-    return f"{key}={','.join(name for name in names.split(',') if name.strip() not in partitions)}\n"

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from eventide_adapters.format.avro.schema import ArrowType, table_fields
+from eventide_adapters.format.avro.schema import table_fields
+from eventide_adapters.format.columns.arrow_numpy import ArrowType
 from eventide_adapters.format.metadata_records.records import (
     Value,
     column_stats_key,

@@ -45,7 +45,7 @@ from eventide_core.table.settings.metadata_table import (
 
 # A method imports what only it needs: most verbs need no metadata table, or its list of files alone.
 if TYPE_CHECKING:
-    from eventide_adapters.format.metadata_records.base_file_writer import BaseFileWriter
+    from eventide_adapters.format.metadata_records.base_file_writer import MetadataBaseFileWriter
     from eventide_adapters.format.metadata_records.reader import MetadataTableReader
 
 
@@ -81,10 +81,10 @@ class HudiMetadataTable:
         contents = FileContents(self.storage, self.engine, dict(known))
         return prepared_update(_reader(self.storage), instant, changes, contents)
 
-    def drop_indexes(self, partitions: Sequence[str]) -> None:
-        from eventide_adapters.format.metadata_table.index_definitions import drop_indexes
+    def definitions_without(self, partitions: Collection[str]) -> bytes | None:
+        from eventide_adapters.format.metadata_table.index_definitions import definitions_without
 
-        drop_indexes(self.storage, partitions)
+        return definitions_without(self.storage, partitions)
 
     def place(self, logs: Sequence[MetadataLog]) -> None:
         from eventide_adapters.format.metadata_table.group_records import place_logs
@@ -98,10 +98,10 @@ class HudiMetadataTable:
                 self.storage.put(path, log.content)
         place_logs(self.storage, self.engine, staged)
 
-    def drop_indexes_over_rows(self) -> None:
-        from eventide_adapters.format.metadata_table.update import drop_indexes_over_rows
+    def indexes_over_rows(self) -> tuple[str, ...]:
+        from eventide_adapters.format.metadata_table.update import indexes_over_rows
 
-        drop_indexes_over_rows(_reader(self.storage))
+        return indexes_over_rows(_reader(self.storage))
 
     def content(self, new: NewMetadataTable) -> NewMetadataContent:
         from eventide_adapters.format.metadata_table.file_contents import FileContents
@@ -119,10 +119,10 @@ class HudiMetadataTable:
     def load(self) -> "MetadataTableReader":
         return _reader(self.storage)
 
-    def base_file_writer(self, schema: AvroSchema) -> "BaseFileWriter":
-        from eventide_adapters.format.metadata_records.base_file_writer import BaseFileWriter
+    def base_file_writer(self, schema: AvroSchema) -> "MetadataBaseFileWriter":
+        from eventide_adapters.format.metadata_records.base_file_writer import MetadataBaseFileWriter
 
-        return BaseFileWriter(_reader(self.storage), schema)
+        return MetadataBaseFileWriter(_reader(self.storage), schema)
 
 
 def _reader(storage: Storage) -> "MetadataTableReader":

@@ -13,7 +13,7 @@ An index that cannot follow the action is dropped, as Hudi drops one:
                                     file has no range
     secondary_index_*               if rows are written and eventide doesn't know the column's texts
 
-A rollback of a completed write drops indexes before it removes anything (`drop_indexes_over_rows`), because a second run no
+A rollback of a completed write drops indexes before it removes anything (`indexes_over_rows`), because a second run no
 longer sees that the write had completed: these two, `partition_stats`, whose ranges may lack the rows that come back, and
 `record_index`, if the rollback was begun while the metadata table was to be dropped.
 """
@@ -44,7 +44,7 @@ from eventide_adapters.format.metadata_table.group_records import (
     bytes_to_read,
     encoded_logs,
 )
-from eventide_adapters.format.metadata_table.index_definitions import drop_indexes, index_definition
+from eventide_adapters.format.metadata_table.index_definitions import index_definition
 from eventide_adapters.format.metadata_table.record_index import RecordIndexRules, key_questions
 from eventide_adapters.format.metadata_table.secondary_index import SecondaryIndex
 from eventide_adapters.format.metadata_table.stats import ColumnStatistics, removals
@@ -68,10 +68,11 @@ from eventide_core.table.settings.metadata_table import (
     RowChange,
     kind_of,
 )
+from eventide_core.table.timeline.commit_metadata import SCHEMA_KEY
 
 _OVER_ROWS: Final = frozenset((PARTITION_STATS, RECORD_INDEX))
 
-Records = list[tuple[str, Value | None]]
+KeyedValues = list[tuple[str, Value | None]]
 """Keys with values; None for a deleted key."""
 
 
@@ -87,7 +88,7 @@ def prepared_update(
     if known is not None and known.is_completed:
         return MetadataUpdate(reader, instant, None, {})
     read_ahead(reader, instant, changes, contents)
-    records: dict[str, Records] = {FILES: _files_records(changes)}
+    records: dict[str, KeyedValues] = {FILES: _files_records(changes)}
     if COLUMN_STATS in reader.facts.partitions:
         if changes.written is None:
             moved = ColumnStatistics(reader, changes.added, contents)
@@ -110,18 +111,18 @@ def prepared_update(
         logs += _logs(reader, instant, partition, of_partition)
     logs += _key_logs(reader, instant, changes, contents)
     own_schema = reader.own_schema()
-    extra_metadata = {} if own_schema is None else {"schema": own_schema.text}
+    extra_metadata = {} if own_schema is None else {SCHEMA_KEY: own_schema.text}
     return MetadataUpdate(reader, instant, tuple(logs), extra_metadata, tuple(dropped))
 
 
-def drop_indexes_over_rows(reader: MetadataTableReader) -> None:
-    """Drops the indexes that cannot follow a rollback of rows. Raises MetadataTableBusyError as `prepared_update` does."""
+def indexes_over_rows(reader: MetadataTableReader) -> tuple[str, ...]:
+    """The indexes that cannot follow a rollback of rows. Raises MetadataTableBusyError as `prepared_update` does."""
     changes = FileChanges(RowChange.ROLLED_BACK)
-    dropped = [
+    dropped = tuple(
         name for name in reader.facts.partitions if name in _OVER_ROWS or _by_value(reader, name, changes) is None
-    ]
+    )
     _check_no_plan(reader, dropped)
-    drop_indexes(reader.storage, dropped)
+    return dropped
 
 
 def _check_no_plan(reader: MetadataTableReader, dropped: Sequence[str]) -> None:
@@ -155,7 +156,7 @@ def _bases(changes: FileChanges) -> list[AddedFile]:
     return [file for file in changes.added if BaseFileName.parse(file.name) is not None]
 
 
-def _by_value(reader: MetadataTableReader, partition: str, changes: FileChanges) -> Records | None:
+def _by_value(reader: MetadataTableReader, partition: str, changes: FileChanges) -> KeyedValues | None:
     """The records for an index over values; empty for any other partition; None for an index that cannot follow."""
     kind = kind_of(partition)
     if kind not in (names.SECONDARY_INDEX_PREFIX, names.EXPRESSION_INDEX_PREFIX):
@@ -176,9 +177,9 @@ def _by_value(reader: MetadataTableReader, partition: str, changes: FileChanges)
             return []
 
 
-def _logs(reader: MetadataTableReader, instant: str, partition: str, records: Records) -> list[MetadataLog]:
+def _logs(reader: MetadataTableReader, instant: str, partition: str, records: KeyedValues) -> list[MetadataLog]:
     slices = _slices(reader, partition)
-    of_group: dict[int, Records] = {}
+    of_group: dict[int, KeyedValues] = {}
     for key, value in records:
         of_group.setdefault(file_group_number(key, len(slices)), []).append((key, value))
     logs: list[MetadataLog] = []
@@ -269,9 +270,9 @@ def _log_name(reader: MetadataTableReader, file_slice: FileSlice, instant: str) 
     return LogFileName(file_slice.file_id, file_slice.base_instant, last.name.version + 1, token)
 
 
-def _files_records(changes: FileChanges) -> Records:
+def _files_records(changes: FileChanges) -> KeyedValues:
     partitions = sorted({*(file.partition for file in changes.added), *changes.removed})
-    records: Records = [
+    records: KeyedValues = [
         (
             files_key(partition),
             files_value(
@@ -285,8 +286,8 @@ def _files_records(changes: FileChanges) -> Records:
     return [*records, (ALL_PARTITIONS_KEY, all_partitions_value(with_files))] if with_files else records
 
 
-def _bloom_filters(instant: str, changes: FileChanges, contents: FileContents) -> Records:
-    records: Records = []
+def _bloom_filters(instant: str, changes: FileChanges, contents: FileContents) -> KeyedValues:
+    records: KeyedValues = []
     for file in _bases(changes):
         known: tuple[str, str] | None = contents[Question(filter_of_base, (file.path,))]
         if known is not None:

@@ -24,7 +24,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from eventide_adapters.format.avro.schema import ArrowType
+from eventide_adapters.format.columns.arrow_numpy import ArrowType
 from eventide_adapters.format.metadata_records.records import Value
 
 _PLAIN: Final[Mapping[Any, tuple[str, int]]] = {

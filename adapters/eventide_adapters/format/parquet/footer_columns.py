@@ -33,7 +33,7 @@ class Footer:
 
     def __init__(self, source: Any, size: int) -> None:
         self._source, self._size = source, size
-        self.walked: thrift.Structs = {}
+        self.walked: thrift.WalkedStructs = {}
 
     @cached_property
     def data(self) -> bytes:

@@ -35,7 +35,7 @@ from isal import isal_zlib
 from eventide_adapters.format.parquet.bloom_filter import FOOTER_KEY
 from eventide_adapters.format.parquet.thrift_compact import (
     Span,
-    Structs,
+    WalkedStructs,
     binary,
     elements,
     fields,
@@ -117,7 +117,7 @@ class InflatedPages(io.RawIOBase):
 
     @classmethod
     def of(
-        cls, stream: BinaryIO, size: int, footer: bytes, columns: Collection[str], walked: Structs | None = None
+        cls, stream: BinaryIO, size: int, footer: bytes, columns: Collection[str], walked: WalkedStructs | None = None
     ) -> Self | None:
         """A file of `size` bytes with this footer, to read these columns; None if it is to be read as it is.
 
@@ -312,7 +312,7 @@ def inflated_page(body: memoryview, size: int, levels: int, is_compressed: bool,
 
 
 def _laid_out(
-    footer: bytes, file_size: int, columns: Collection[str], walked: Structs | None
+    footer: bytes, file_size: int, columns: Collection[str], walked: WalkedStructs | None
 ) -> tuple[list[_Chunk], dict[Span, int]]:
     """The chunks of these columns, and the new integers of the footer. Raises ValueError, KeyError or IndexError."""
     top, _ = fields(footer, 0, walked)
@@ -358,7 +358,7 @@ def _laid_out(
     return chunks, new
 
 
-def without_bloom_filter(footer: bytes, top: dict[int, Span], walked: Structs | None) -> dict[Span, int]:
+def without_bloom_filter(footer: bytes, top: dict[int, Span], walked: WalkedStructs | None) -> dict[Span, int]:
     """What empties the text of the bloom filter, most of a footer, of which Arrow makes copies when it opens the file."""
     if _FILE_PAIRS not in top:
         return {}
@@ -366,7 +366,7 @@ def without_bloom_filter(footer: bytes, top: dict[int, Span], walked: Structs | 
     return {pair[_PAIR_VALUE]: _EMPTY for pair in pairs if binary(footer, pair[_PAIR_KEY][0]) == FOOTER_KEY.encode()}
 
 
-def _bounds(footer: bytes, column: dict[int, Span], walked: Structs | None) -> tuple[bytes, bytes] | None:
+def _bounds(footer: bytes, column: dict[int, Span], walked: WalkedStructs | None) -> tuple[bytes, bytes] | None:
     """The least and the greatest value of a chunk, as its statistics have them; None if they don't."""
     if _COLUMN_STATISTICS not in column:
         return None

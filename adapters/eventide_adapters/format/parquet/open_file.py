@@ -23,7 +23,7 @@ _AT_ONCE_BYTES_MAX: Final = 1024 * 1024
 _PAGE_BUFFER_BYTES: Final = 16 * 1024
 
 
-class BaseFile(pq.ParquetFile):
+class OpenBaseFile(pq.ParquetFile):
     """An open base file, with its stream, its size, and the bytes of its footer."""
 
     stream: BinaryIO
@@ -38,7 +38,7 @@ class BaseFile(pq.ParquetFile):
         file.stream, file.size, file.footer, file.dictionary_columns = stream, size, Footer(stream, size), []
         return file
 
-    def inflated(self, columns: Collection[str]) -> "BaseFile":
+    def inflated(self, columns: Collection[str]) -> "OpenBaseFile":
         """This file, to read only these columns; their gzip pages are inflated before Arrow reads them.
 
         Itself if nothing is to be inflated.
@@ -48,7 +48,7 @@ class BaseFile(pq.ParquetFile):
         source: Any = InflatedPages.of(self.stream, self.size, self.footer.data, columns, self.footer.walked)
         if source is None:
             return self
-        return BaseFile(
+        return OpenBaseFile(
             source,
             read_dictionary=self.dictionary_columns,
             coerce_int96_timestamp_unit="us",
@@ -81,7 +81,7 @@ class BaseFile(pq.ParquetFile):
 
 
 @contextmanager
-def open_base(storage: Storage, path: str, dictionary_candidates: Collection[str] = ()) -> Iterator[BaseFile]:
+def open_base(storage: Storage, path: str, dictionary_candidates: Collection[str] = ()) -> Iterator[OpenBaseFile]:
     """The open file. Arrow's errors become CorruptBaseFileError; the storage's errors pass through.
 
     Reads columns of `dictionary_candidates` that have few distinct values as dictionaries. Raises ResourceLimitError
@@ -98,12 +98,12 @@ def open_base(storage: Storage, path: str, dictionary_candidates: Collection[str
                 stream.seek(0)
                 stream = io.BytesIO(stream.read())
                 source = pa.BufferReader(stream.getvalue())
-            file = BaseFile(source, coerce_int96_timestamp_unit="us", page_checksum_verification=True)
+            file = OpenBaseFile(source, coerce_int96_timestamp_unit="us", page_checksum_verification=True)
             footer = Footer(source, size)
             check_parquet(file.metadata, size, place)
             few = small_dictionary_columns(file, footer, dictionary_candidates, place)
             if few:
-                file = BaseFile(
+                file = OpenBaseFile(
                     source,
                     metadata=file.metadata,
                     read_dictionary=few,

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide_adapters.format.parquet.inflated_pages import without_bloom_filter
-from eventide_adapters.format.parquet.open_file import BaseFile
+from eventide_adapters.format.parquet.open_file import OpenBaseFile
 from eventide_adapters.format.parquet.page_search import SEARCHED_VALUES_MAX, PageSearch
 from eventide_adapters.format.parquet.thrift_compact import (
     Span,
@@ -33,10 +33,10 @@ from eventide_adapters.format.parquet.thrift_compact import (
     with_integers,
 )
 
-Rows: TypeAlias = npt.NDArray[np.int64]
+RowNumbers: TypeAlias = npt.NDArray[np.int64]
 """Rows of a row group, by their numbers in it, which rise."""
 
-RowsOfGroups: TypeAlias = Mapping[int, Rows | None]
+RowsOfGroups: TypeAlias = Mapping[int, RowNumbers | None]
 """Rows by the number of their row group; None: all of it."""
 
 _MAGIC: Final = b"PAR1"
@@ -68,7 +68,7 @@ _TRUE: Final = 1  # in a list
 _TEXT: Final = 6  # BYTE_ARRAY
 
 
-def rows_of(file: BaseFile, group: int, rows: Rows, columns: Sequence[str]) -> pa.RecordBatch | None:
+def rows_of(file: OpenBaseFile, group: int, rows: RowNumbers, columns: Sequence[str]) -> pa.RecordBatch | None:
     """These rows of a row group; None if it has to be read whole. Raises Arrow's errors."""
     with suppress(IndexError, KeyError, ValueError, RecursionError):
         return _RowGroup.of(file, group).taken(rows, columns)
@@ -76,9 +76,9 @@ def rows_of(file: BaseFile, group: int, rows: Rows, columns: Sequence[str]) -> p
 
 
 def batches_of(
-    file: BaseFile, size: int, columns: list[str], *, use_threads: bool, chosen: RowsOfGroups | None
+    file: OpenBaseFile, size: int, columns: list[str], *, use_threads: bool, chosen: RowsOfGroups | None
 ) -> Iterator[pa.RecordBatch]:
-    """The chosen rows, or all if None, in batches of `size`. Raises what `BaseFile.batches` raises."""
+    """The chosen rows, or all if None, in batches of `size`. Raises what `OpenBaseFile.batches` raises."""
     if chosen is None:
         yield from file.inflated(columns).batches(size, columns, use_threads=use_threads)
         return
@@ -93,7 +93,7 @@ def batches_of(
         yield from file.inflated(columns).batches(size, columns, use_threads=use_threads, groups=whole)
 
 
-def rows_with(file: BaseFile, group: int, column: str, values: Collection[str]) -> Rows | None:
+def rows_with(file: OpenBaseFile, group: int, column: str, values: Collection[str]) -> RowNumbers | None:
     """The rows in which a text column has one of these values; None if it has to be read whole. Raises Arrow's errors."""
     with suppress(IndexError, KeyError, ValueError, RecursionError, OSError):
         return _RowGroup.of(file, group).having(column, values)
@@ -123,7 +123,7 @@ class _Pages:
     rows: Sequence[int]
     data: bytes | None
 
-    def holding(self, wanted: Rows) -> list[int]:
+    def holding(self, wanted: RowNumbers) -> list[int]:
         """The pages that hold these rows."""
         pages: list[int] = np.unique(np.searchsorted(self.rows, wanted, "right") - 1).tolist()
         return pages
@@ -141,14 +141,14 @@ class _Pages:
 class _RowGroup:
     """A row group of an open file: its number, its rows, where the footer has those, and its flat columns."""
 
-    file: BaseFile
+    file: OpenBaseFile
     number: int
     rows: int
     rows_place: Span
     chunks: Mapping[str, _Chunk]
 
     @classmethod
-    def of(cls, file: BaseFile, group: int) -> "_RowGroup":
+    def of(cls, file: OpenBaseFile, group: int) -> "_RowGroup":
         """Raises IndexError, KeyError or ValueError for a footer that it does not understand."""
         footer, walked = file.footer.data, file.footer.walked
         if file.metadata.row_group(group).num_rows < _ROWS_MIN:
@@ -167,7 +167,7 @@ class _RowGroup:
                 chunks[path[0]] = _chunk(file, chunk, column)
         return cls(file, group, integer(footer, stated[_GROUP_ROWS][0])[0], stated[_GROUP_ROWS], chunks)
 
-    def taken(self, rows: Rows, columns: Sequence[str]) -> pa.RecordBatch:
+    def taken(self, rows: RowNumbers, columns: Sequence[str]) -> pa.RecordBatch:
         """These rows. Raises KeyError for a column that is nested."""
         known = dict(zip(columns, self._pages([self.chunks[name] for name in columns]), strict=True))
         needed = {name: pages.holding(rows) for name, pages in known.items()}
@@ -183,7 +183,7 @@ class _RowGroup:
             arrays |= {name: batch.column(name).take(places) for name in names}
         return pa.RecordBatch.from_pydict({name: arrays[name] for name in columns})
 
-    def having(self, name: str, values: Collection[str]) -> Rows:
+    def having(self, name: str, values: Collection[str]) -> RowNumbers:
         """The rows in which this column has one of the values. Raises KeyError if it is nested, or not of texts."""
         chunk, wanted, footer = self.chunks[name], [value.encode() for value in values], self.file.footer.data
         kind, codec = (integer(footer, chunk.column[number][0])[0] for number in (_COLUMN_KIND, _COLUMN_CODEC))
@@ -203,7 +203,7 @@ class _RowGroup:
         rows = np.concatenate([np.arange(*extent) for extent in pages.extents(chosen)])
         decoded = self._decoded({name: pages.spans(chosen)}, data, len(rows))
         is_wanted: Any = pc.is_in(decoded.column(0), value_set=pa.array(values, pa.string()))
-        matching: Rows = rows[is_wanted.to_numpy(zero_copy_only=False)]
+        matching: RowNumbers = rows[is_wanted.to_numpy(zero_copy_only=False)]
         return matching
 
     def _not_outside(self, pages: _Pages, values: Sequence[bytes]) -> list[int]:
@@ -267,7 +267,7 @@ class _RowGroup:
             pieces += [data[span] for span in spans]
             at += size
         tail = with_integers(footer, 0, len(footer), new)
-        part = BaseFile(
+        part = OpenBaseFile(
             pa.BufferReader(b"".join([*pieces, tail, len(tail).to_bytes(4, "little"), _MAGIC])),
             read_dictionary=self.file.dictionary_columns,
             coerce_int96_timestamp_unit="us",
@@ -277,7 +277,7 @@ class _RowGroup:
         return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
 
 
-def _chunk(file: BaseFile, chunk: Mapping[int, Span], column: Mapping[int, Span]) -> _Chunk:
+def _chunk(file: OpenBaseFile, chunk: Mapping[int, Span], column: Mapping[int, Span]) -> _Chunk:
     footer = file.footer.data
 
     def stated(struct: Mapping[int, Span], number: int) -> int:

@@ -24,11 +24,11 @@ Data: TypeAlias = bytes | bytearray | memoryview
 Span: TypeAlias = tuple[int, int]
 """Where a value begins and ends."""
 
-Structs: TypeAlias = dict[int, tuple[dict[int, Span], int]]
+WalkedStructs: TypeAlias = dict[int, tuple[dict[int, Span], int]]
 """The structs of some data that were walked through, by their offset. To find the end of a struct is to walk through it."""
 
 
-def fields(data: Data, at: int, walked: Structs | None = None) -> tuple[dict[int, Span], int]:
+def fields(data: Data, at: int, walked: WalkedStructs | None = None) -> tuple[dict[int, Span], int]:
     """The values of the struct at this offset, by number of the field, and the struct's end.
 
     `walked` are the structs of this data that need no second walk; this call adds to them. Raises IndexError if the data
@@ -71,7 +71,7 @@ def field(data: Data, at: int, wanted: int) -> int:
     raise KeyError(wanted)
 
 
-def elements(data: Data, at: int, walked: Structs | None = None) -> list[Span]:
+def elements(data: Data, at: int, walked: WalkedStructs | None = None) -> list[Span]:
     """The elements of the list at this offset. `walked` as in `fields`. Raises IndexError if the data ends too early."""
     kind, count, at = _list_head(data, at)
     spans: list[Span] = []
@@ -154,7 +154,7 @@ def _list_head(data: Data, at: int) -> tuple[int, int, int]:
     return head & 15, count, at
 
 
-def _end(data: Data, at: int, kind: int, walked: Structs | None = None, *, is_element: bool = False) -> int:
+def _end(data: Data, at: int, kind: int, walked: WalkedStructs | None = None, *, is_element: bool = False) -> int:
     """The end of a value of this type."""
     if kind in _INTEGERS:
         while data[at] > 0x7F:

@@ -29,6 +29,7 @@ from eventide_core.errors import RefusedError, UnsupportedTableError
 from eventide_core.table.files.file_name import BaseFileName, LogFileName, path_in
 from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.timeline.compaction_extra_metadata import CUT_MODE_KEY, LINK_MODE_KEY
 from eventide_core.table.timeline.plans import (
     CompactionPlan,
     CutMode,
@@ -47,7 +48,11 @@ PLAN_BYTES_MAX = TIMELINE_FILE_BYTES_MAX // 4  # in version 6, the commit of a p
 _PLAN_VERSION = 2  # Hudi's plan version: paths are bare file names
 _MEGABYTE = 1024 * 1024
 _NO_BASE_WRITE_MB = 120  # Hudi assumes that a new base has `hoodie.parquet.max.file.size`
+_FORMAT_KEY = "eventide.format"
 _CUT_KEY = "eventide.cut_ms"
+_LINK_REASON_KEY = "eventide.link.reason"
+_SCHEMA_KEY = "eventide.schema"
+_OPERATIONS_KEY = "eventide.operations"
 _FIELD_KEY = "eventide.event.time.field"
 _CUT_MS = re.compile(r"-?[0-9]{1,18}")
 
@@ -62,14 +67,14 @@ def encode_plan(plan: CompactionPlan) -> bytes:
     record = {
         "operations": [encode_operation(plan, operation) for operation in plan.operations],
         "extraMetadata": {
-            "eventide.format": FORMAT,
+            _FORMAT_KEY: FORMAT,
             **({} if plan.cut_ms is None else {_CUT_KEY: str(plan.cut_ms)}),
-            "eventide.cut": str(plan.cut),
-            "eventide.link.mode": str(plan.link_mode),
-            "eventide.link.reason": plan.link_reason,
+            CUT_MODE_KEY: str(plan.cut),
+            LINK_MODE_KEY: str(plan.link_mode),
+            _LINK_REASON_KEY: plan.link_reason,
             **({} if plan.event_time_field is None else {_FIELD_KEY: plan.event_time_field}),
-            "eventide.schema": plan.schema.text,
-            "eventide.operations": json.dumps([_encode_details(operation) for operation in plan.operations]),
+            _SCHEMA_KEY: plan.schema.text,
+            _OPERATIONS_KEY: json.dumps([_encode_details(operation) for operation in plan.operations]),
         },
         "version": _PLAN_VERSION,
         "strategy": None,
@@ -97,7 +102,7 @@ def decode_plan(data: bytes, path: str, instant: str) -> CompactionPlan | Foreig
     document = read_container(data, path)
     extra = document.document("extraMetadata")
     operations = tuple(document.documents("operations"))
-    written = extra.text("eventide.format")
+    written = extra.text(_FORMAT_KEY)
     if written is None:
         return ForeignPlan(instant, tuple(map(_decode_foreign, operations)))
     if written != FORMAT:
@@ -108,19 +113,19 @@ def decode_plan(data: bytes, path: str, instant: str) -> CompactionPlan | Foreig
     details = _details(extra)
     if len(details) != len(operations):
         raise corrupt(path, f"has {len(operations)} operations and details of {len(details)}")
-    link_mode = _member(extra, "eventide.link.mode", LinkMode)
+    link_mode = _member(extra, LINK_MODE_KEY, LinkMode)
     return CompactionPlan(
         instant=instant,
         cut_ms=_cut_ms(extra),
-        cut=_member(extra, "eventide.cut", CutMode),
+        cut=_member(extra, CUT_MODE_KEY, CutMode),
         link_mode=link_mode,
-        link_reason=extra.required_text("eventide.link.reason"),
+        link_reason=extra.required_text(_LINK_REASON_KEY),
         event_time_field=extra.text(_FIELD_KEY),
         operations=tuple(
             _decode_operation(operation, detail, link_mode, instant)
             for operation, detail in zip(operations, details, strict=True)
         ),
-        schema=AvroSchema.of(extra.required_text("eventide.schema")),
+        schema=AvroSchema.of(extra.required_text(_SCHEMA_KEY)),
         partitions_with_logs=tuple(document.texts("missingSchedulePartitions")),
     )
 
@@ -220,7 +225,7 @@ def _encode_log(log: PlannedLog) -> dict[str, Any]:
 
 def _details(extra: Document) -> tuple[Document, ...]:
     try:
-        details = json.loads(extra.required_text("eventide.operations"))
+        details = json.loads(extra.required_text(_OPERATIONS_KEY))
     except (ValueError, RecursionError) as error:
         raise corrupt(extra.path, f"has eventide.operations that are not JSON ({error})") from error
     return tuple(Document({"operations": details}, extra.path).documents("operations"))

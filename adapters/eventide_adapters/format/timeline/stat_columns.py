@@ -22,6 +22,7 @@ import numpy as np
 
 from eventide_adapters.format.avro.schema import AvroField, record_fields
 from eventide_adapters.format.avro.vectors import UnevenCollectionsError, decode_unbounded
+from eventide_adapters.format.columns.arrow_numpy import ArrowColumn
 from eventide_adapters.format.timeline.write_stats import COUNTS, NUMBERS, STATS_FIELD, TEXTS, TIMES, made_stats
 from eventide_core.errors import RecordDecodeError, ResourceLimitError, UnsupportedTableError
 from eventide_core.table.records.schema import AvroSchema
@@ -30,7 +31,6 @@ from eventide_core.table.timeline.commit_metadata import WriteStat
 _STARTS = re.compile(rb"\x02[\x10-\x7e]([0-9A-Za-z-]{8,63})\x02[\x02-\xff][\x01-\x7f]?[^\x00-\x08]{0,200}?\1_")
 _WANTED: Final = frozenset((*TEXTS, *COUNTS, *NUMBERS, "runtimeStats"))
 
-Column = Any
 """Any pa.Array."""
 
 
@@ -146,7 +146,7 @@ def _varint(content: bytes, position: int) -> tuple[int, int]:
     raise _UnusualError
 
 
-def _stats(columns: dict[str, Column], places: dict[str, slice], count: int) -> list[WriteStat]:
+def _stats(columns: dict[str, ArrowColumn], places: dict[str, slice], count: int) -> list[WriteStat]:
     runtime = columns.get("runtimeStats")
     times = {} if runtime is None else dict(zip((f.name for f in runtime.type), runtime.flatten(), strict=True))
     texts = [_texts(columns.get(name), count) for name in TEXTS]
@@ -161,18 +161,18 @@ def _stats(columns: dict[str, Column], places: dict[str, slice], count: int) -> 
     )
 
 
-def _texts(column: Column | None, count: int) -> list[Any]:
+def _texts(column: ArrowColumn | None, count: int) -> list[Any]:
     return [None] * count if column is None else column.to_pylist()
 
 
-def _numbers(column: Column | None, count: int) -> list[int | None]:
+def _numbers(column: ArrowColumn | None, count: int) -> list[int | None]:
     if column is None or column.null_count == count:
         return [None] * count
     numbers: list[int | None] = column.to_pylist() if column.null_count else column.to_numpy().tolist()
     return numbers
 
 
-def _counts(column: Column | None, count: int) -> list[int]:
+def _counts(column: ArrowColumn | None, count: int) -> list[int]:
     if column is None or column.null_count == count:
         return [0] * count
     values = (column.fill_null(0) if column.null_count else column).to_numpy()

@@ -7,12 +7,12 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventide_adapters.format.columns.arrow_numpy import ArrowColumn
 from eventide_adapters.format.columns.field_path import column_at
 from eventide_core.errors import InvalidRecordError, UnsupportedTableError
 from eventide_core.table.files.table_path import why_no_partition
 from eventide_core.table.settings.key_format import NULL_PARTITION, KeyFormat, PartitionTime, Slashes, TimeKind
 
-Column = Any
 """Any pa.Array; the library's stubs have a separate type for each kind."""
 
 _ESCAPED: Final = re.compile(r"[\x00-\x1f\"#%'*/:=?\\\x7f{\[\]^]")
@@ -23,7 +23,7 @@ _PATTERN: Final = re.compile(
 _DIRECTIVES: Final = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S", "DDD": "%j"}
 
 
-def record_keys(columns: pa.Table, keys: KeyFormat) -> tuple[Column, tuple[Column, ...]]:
+def record_keys(columns: pa.Table, keys: KeyFormat) -> tuple[ArrowColumn, tuple[ArrowColumn, ...]]:
     """Each record's key, and the texts of its key fields.
 
     Raises InvalidRecordError with the row and column of a null or an empty text.
@@ -42,7 +42,7 @@ _NAME_BYTES_MAX = 255
 """The limit for one name on every common file system and on HDFS. Checked early: in the storage, it would fail mid-write."""
 
 
-def partition_paths(columns: pa.Table, keys: KeyFormat) -> Column:
+def partition_paths(columns: pa.Table, keys: KeyFormat) -> ArrowColumn:
     """Each record's partition path. Raises InvalidRecordError for a value that cannot be a path inside the table."""
     if not keys.partition_fields:
         return pa.repeat("", len(columns))
@@ -102,7 +102,7 @@ def _require_slashes(directory: str, name: str, slashes: Slashes) -> None:
         )
 
 
-def _key_texts(column: Column, name: str) -> Column:
+def _key_texts(column: ArrowColumn, name: str) -> ArrowColumn:
     texts = _texts(column, name)
     checks: list[tuple[str, Any]] = [("null", texts.is_null()), ("empty", pc.equal(texts, pa.scalar("")))]
     for problem, is_bad in checks:
@@ -112,7 +112,7 @@ def _key_texts(column: Column, name: str) -> Column:
     return texts
 
 
-def _texts(column: Column, name: str) -> Column:
+def _texts(column: ArrowColumn, name: str) -> ArrowColumn:
     kind = column.type
     types = pa.types
     if types.is_string(kind):
@@ -125,7 +125,7 @@ def _texts(column: Column, name: str) -> Column:
     )
 
 
-def _times(column: Column, time: PartitionTime, name: str) -> Column:
+def _times(column: ArrowColumn, time: PartitionTime, name: str) -> ArrowColumn:
     """The partition paths of a time-based key generator."""
     kind = column.type
     if not (pa.types.is_timestamp(kind) or pa.types.is_date32(kind)):
@@ -138,8 +138,8 @@ def _times(column: Column, time: PartitionTime, name: str) -> Column:
         raise UnsupportedTableError(f"partition times in the zone {time.zone!r}: {error}") from error
 
 
-def _numbers(unit: pa.DataType) -> Callable[[Column, PartitionTime, str], Column]:
-    def parse(column: Column, time: PartitionTime, name: str) -> Column:  # noqa: ARG001
+def _numbers(unit: pa.DataType) -> Callable[[ArrowColumn, PartitionTime, str], ArrowColumn]:
+    def parse(column: ArrowColumn, time: PartitionTime, name: str) -> ArrowColumn:  # noqa: ARG001
         try:
             return column.cast(pa.int64()).cast(unit)
         except pa.ArrowException as error:
@@ -148,7 +148,7 @@ def _numbers(unit: pa.DataType) -> Callable[[Column, PartitionTime, str], Column
     return parse
 
 
-def _dates(column: Column, time: PartitionTime, name: str) -> Column:
+def _dates(column: ArrowColumn, time: PartitionTime, name: str) -> ArrowColumn:
     if time.input_format is None or not pa.types.is_string(column.type):
         raise UnsupportedTableError(f"partition field {name!r}: texts of times need one input format")
     try:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 from urllib.parse import urlsplit
 
+from eventide_adapters import aws_credentials
 from eventide_adapters.storage.objects import contract
 from eventide_adapters.storage.secret_texts import refuse_user_info
 from eventide_core.config.option import FLAG, TEXT, Option, Options, whole_number
@@ -34,7 +35,7 @@ ACCESS_KEY = Option(
     None,
     "The access key. Needs the secret key.",
     otherwise="as the AWS tools find it",
-    aliases=("fs.s3a.access.key", "hoodie.aws.access.key"),
+    aliases=("fs.s3a.access.key", aws_credentials.ACCESS_KEY),
     secret=True,
 )
 SECRET_KEY = Option(
@@ -43,7 +44,7 @@ SECRET_KEY = Option(
     None,
     "The secret key, which no message shows.",
     otherwise="as the AWS tools find it",
-    aliases=("fs.s3a.secret.key", "hoodie.aws.secret.key"),
+    aliases=("fs.s3a.secret.key", aws_credentials.SECRET_KEY),
     secret=True,
 )
 SESSION_TOKEN = Option(
@@ -52,7 +53,7 @@ SESSION_TOKEN = Option(
     None,
     "The token of temporary credentials, which no message shows.",
     otherwise="as the AWS tools find it",
-    aliases=("fs.s3a.session.token", "hoodie.aws.session.token"),
+    aliases=("fs.s3a.session.token", aws_credentials.SESSION_TOKEN),
     secret=True,
 )
 PROFILE = Option(

@@ -13,7 +13,7 @@ _FORM: Final = re.compile(r"([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)"
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class DailyWindow:
     """From one minute of the day to another, in a time zone. The end is excluded, and may lie on the next day.
 
     `start_minute` and `end_minute` count from midnight as clocks of `zone` show it, 0 to 1439, and differ.
@@ -24,7 +24,7 @@ class Window:
     zone: tzinfo = UTC
 
     @classmethod
-    def parse(cls, text: str, zone: tzinfo = UTC) -> "Window":
+    def parse(cls, text: str, zone: tzinfo = UTC) -> "DailyWindow":
         """`22:00-06:00`. Raises ConfigError for any other form, and for a window without length."""
         match = _FORM.fullmatch(text)
         if match is None:

@@ -31,7 +31,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Final
 
-from eventide_core.action.fleet.daily_window import Window
+from eventide_core.action.fleet.daily_window import DailyWindow
 
 LOG_FILE_BYTES: Final = 64 << 10
 """To open a log file costs about as much as to merge that many bytes of it."""
@@ -61,7 +61,7 @@ class Target:
 
     name: str
     lag_ms: int
-    window: Window | None = None
+    window: DailyWindow | None = None
 
 
 @dataclass(frozen=True, slots=True)

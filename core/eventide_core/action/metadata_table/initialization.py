@@ -11,6 +11,27 @@ from typing import Final
 
 from eventide_core.table.files.file_name import BaseFileName, LogFileName
 from eventide_core.table.files.file_slice import FileSlice
+from eventide_core.table.property_keys import (
+    ARCHIVELOG_FOLDER,
+    BASE_FILE_FORMAT,
+    DROP_PARTITION_COLUMNS,
+    INITIAL_VERSION,
+    KEY_GENERATOR_CLASS_NAME,
+    KEY_GENERATOR_TYPE,
+    PAYLOAD_CLASS_NAME,
+    POPULATE_META_FIELDS,
+    RECORD_MERGE_MODE,
+    RECORD_MERGE_STRATEGY_ID,
+    RECORD_MERGER_STRATEGY,
+    RECORDKEY_FIELDS,
+    TABLE_CHECKSUM,
+    TABLE_NAME,
+    TABLE_TYPE,
+    TABLE_VERSION,
+    TIMELINE_HISTORY_PATH,
+    TIMELINE_LAYOUT_VERSION,
+    TIMELINE_PATH,
+)
 from eventide_core.table.settings.metadata_table import (
     BLOOM_FILTERS,
     COLUMN_STATS,
@@ -65,33 +86,33 @@ def first_properties(table_name: str, version: int) -> str:
     """The content of its `hoodie.properties`."""
     name = f"{table_name}_metadata"
     pairs = {
-        "hoodie.table.name": name,
-        "hoodie.table.type": "MERGE_ON_READ",
-        "hoodie.table.version": str(version),
-        "hoodie.table.base.file.format": "HFILE",
-        "hoodie.table.recordkey.fields": "key",
-        "hoodie.table.checksum": table_checksum({"hoodie.table.name": name}),
-        "hoodie.compaction.payload.class": "org.apache.hudi.metadata.HoodieMetadataPayload",
-        "hoodie.populate.meta.fields": "false",
-        "hoodie.datasource.write.drop.partition.columns": "false",
+        TABLE_NAME: name,
+        TABLE_TYPE: "MERGE_ON_READ",
+        TABLE_VERSION: str(version),
+        BASE_FILE_FORMAT: "HFILE",
+        RECORDKEY_FIELDS: "key",
+        TABLE_CHECKSUM: table_checksum({TABLE_NAME: name}),
+        PAYLOAD_CLASS_NAME: "org.apache.hudi.metadata.HoodieMetadataPayload",
+        POPULATE_META_FIELDS: "false",
+        DROP_PARTITION_COLUMNS: "false",
     }
     if layout_of(version).needs_hudi_1:
         pairs |= {
-            "hoodie.table.initial.version": str(version),
-            "hoodie.timeline.layout.version": "2",
-            "hoodie.timeline.path": "timeline",
-            "hoodie.timeline.history.path": "history",
-            "hoodie.archivelog.folder": "history",
-            "hoodie.table.keygenerator.type": "HOODIE_TABLE_METADATA",
-            "hoodie.record.merge.mode": "CUSTOM",
-            "hoodie.record.merge.strategy.id": "00000000-0000-0000-0000-000000000000",
+            INITIAL_VERSION: str(version),
+            TIMELINE_LAYOUT_VERSION: "2",
+            TIMELINE_PATH: "timeline",
+            TIMELINE_HISTORY_PATH: "history",
+            ARCHIVELOG_FOLDER: "history",
+            KEY_GENERATOR_TYPE: "HOODIE_TABLE_METADATA",
+            RECORD_MERGE_MODE: "CUSTOM",
+            RECORD_MERGE_STRATEGY_ID: "00000000-0000-0000-0000-000000000000",
         }
     else:
         pairs |= {
-            "hoodie.timeline.layout.version": "1",
-            "hoodie.archivelog.folder": "archived",
-            "hoodie.table.keygenerator.class": "org.apache.hudi.metadata.HoodieTableMetadataKeyGenerator",
-            "hoodie.compaction.record.merger.strategy": "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5",
+            TIMELINE_LAYOUT_VERSION: "1",
+            ARCHIVELOG_FOLDER: "archived",
+            KEY_GENERATOR_CLASS_NAME: "org.apache.hudi.metadata.HoodieTableMetadataKeyGenerator",
+            RECORD_MERGER_STRATEGY: "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5",
         }
     return "".join(f"{key}={value}\n" for key, value in pairs.items())
 

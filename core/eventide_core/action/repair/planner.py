@@ -39,6 +39,7 @@ from eventide_core.action.write.partition_forms import partition_mark
 from eventide_core.errors import counted
 from eventide_core.table.files.file_name import BaseFileName, LogFileName
 from eventide_core.table.files.table_path import METADATA_DIRECTORY
+from eventide_core.table.property_keys import ORDERING_FIELDS, PRECOMBINE_FIELD, TABLE_VERSION
 from eventide_core.table.settings.metadata_table import BESIDE_REBUILD, FILES, PARTITION_STATS
 from eventide_core.table.settings.properties import BACKUP_PATH
 from eventide_core.table.timeline.file_system_view import DataFile
@@ -48,8 +49,6 @@ from eventide_core.table.timeline.plans import CompactionPlan
 _LOST_METADATA: Final = (
     "the commit's extra metadata, such as a stream's checkpoint, and the event times in its write stats"
 )
-_ORDERING: Final = "hoodie.table.ordering.fields"
-_ORDERING_0X: Final = "hoodie.table.precombine.field"
 _WITH_ORDERING_FIELDS: Final = 9
 
 _Repairer = Callable[[TableFacts, str, Finding], Repair | None]
@@ -341,8 +340,8 @@ def _repair_settings(facts: TableFacts, check: str, finding: Finding) -> Repair 
     values = changed_settings(facts)
     if not values:
         return None
-    if int(facts.settings["hoodie.table.version"]) < _WITH_ORDERING_FIELDS and _ORDERING in values:
-        values = {_ORDERING_0X if key == _ORDERING else key: value for key, value in values.items()}
+    if int(facts.settings[TABLE_VERSION]) < _WITH_ORDERING_FIELDS and ORDERING_FIELDS in values:
+        values = {PRECOMBINE_FIELD if key == ORDERING_FIELDS else key: value for key, value in values.items()}
     stated = ", ".join(f"{key}={value or ''}" for key, value in sorted(values.items()))
     action = f"sets {stated}, as a commit of eventide records it"
     loses = "a change of these settings that someone made on purpose"

@@ -4,7 +4,7 @@ from typing import Final
 
 from eventide_core.action.verification.facts import TableFacts
 from eventide_core.table.files.file_name import BaseFileName, LogFileName
-from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat, by_partition
+from eventide_core.table.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat, by_partition
 from eventide_core.table.timeline.file_system_view import DataFile
 
 _OPERATION: Final = "UPSERT"  # Hudi's name for a write that may hold anything
@@ -23,7 +23,7 @@ def rebuilt_commit(facts: TableFacts, time: str) -> CommitMetadata | None:
     earlier = [schema for other, schema in sorted(schemas, key=lambda stated: stated[0]) if other < time]
     schema = earlier[-1] if earlier else min(schemas, key=lambda stated: stated[0])[1]
     assert schema is not None
-    return CommitMetadata(by_partition(stats), {"schema": schema.text}, _OPERATION)
+    return CommitMetadata(by_partition(stats), {SCHEMA_KEY: schema.text}, _OPERATION)
 
 
 def _stat(facts: TableFacts, file: DataFile, time: str) -> WriteStat | None:

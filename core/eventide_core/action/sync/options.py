@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from eventide_core import config as keys
 from eventide_core.config import Option, Options, SyncMode, SyncStrategy
 from eventide_core.errors import ConfigError
+from eventide_core.table.property_keys import DATABASE_NAME, HIVE_STYLE_PARTITIONING
 from eventide_core.table.records.partition_values import PartitionExtractor
 from eventide_core.table.settings.table_config import TableConfig
 
@@ -69,7 +70,7 @@ class SyncOptions:
         stated_fields = options.get(keys.SYNC_PARTITION_FIELDS)
         fields = config.partition_fields if stated_fields is None else stated_fields
         extractor = options.get(keys.SYNC_PARTITION_EXTRACTOR)
-        is_hive_style = config.properties.get("hoodie.datasource.write.hive_style_partitioning") == "true"
+        is_hive_style = config.properties.get(HIVE_STYLE_PARTITIONING) == "true"
         return cls(
             database=_name(_database(options, config), keys.SYNC_DATABASE),
             table=_name(options.get(keys.SYNC_TABLE) or config.name, keys.SYNC_TABLE),
@@ -133,7 +134,7 @@ def is_sync_enabled(options: Options) -> bool:
 
 
 def _database(options: Options, config: TableConfig) -> str:
-    return options.get(keys.SYNC_DATABASE) or config.properties.get("hoodie.database.name") or "default"
+    return options.get(keys.SYNC_DATABASE) or config.properties.get(DATABASE_NAME) or "default"
 
 
 def _name(text: str, option: str) -> str:

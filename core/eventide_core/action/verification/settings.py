@@ -8,11 +8,10 @@ from eventide_core.action.verification.result import Finding, Observation, Unche
 from eventide_core.cure import Cure
 from eventide_core.errors import CorruptTimelineError
 from eventide_core.table.files.file_name import path_in
+from eventide_core.table.property_keys import RECORDKEY_FIELDS, TABLE_VERSION
 from eventide_core.table.settings.properties import BACKUP_PATH, PROPERTIES_PATH
 from eventide_core.table.timeline.checksums import Checksums
 
-_VERSION = "hoodie.table.version"
-_KEY_FIELDS = "hoodie.table.recordkey.fields"
 _COPY_BACKUP = f"copy {BACKUP_PATH} over it, as {Cure.repair()} does; this loses nothing"
 _RESTORE = (
     f"restore the setting, as {Cure.repair()} does where a commit of eventide records it; with the wrong setting, writes "
@@ -51,7 +50,7 @@ def changed_settings(facts: TableFacts) -> Mapping[str, str | None]:
             recorded = Checksums.of(commit).settings
             if not recorded:
                 continue
-            if recorded.get(_VERSION) != facts.settings[_VERSION]:
+            if recorded.get(TABLE_VERSION) != facts.settings[TABLE_VERSION]:
                 return {}
             keys = recorded.keys() | facts.settings.keys()
             return {key: recorded.get(key) for key in keys if recorded.get(key) != facts.settings.get(key)}
@@ -85,7 +84,7 @@ def check_record_keys(facts: TableFacts) -> Iterator[Observation]:
         audit, stray = wrong[0]
         count = sum(keys.count for _, keys in wrong)
         problem = (
-            f"has {_stated(_KEY_FIELDS, facts.settings)}, but these fields don't give {count} record keys, "
+            f"has {_stated(RECORDKEY_FIELDS, facts.settings)}, but these fields don't give {count} record keys, "
             f"such as {stray.example!r} in {path_in(audit.partition, audit.file_id)}"
         )
         yield Finding(PROPERTIES_PATH, problem, f"{_RESTORE}; if nobody edited it, restore the base file")

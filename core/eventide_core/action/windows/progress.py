@@ -82,7 +82,7 @@ class LedgerEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class ConsumerProgress:
     """A consumer's state. `number` rises by one with every change.
 
     Times are in epoch milliseconds, and are the begins or ends of windows. `seconds` and `zone` are the calendar's, so that
@@ -130,7 +130,7 @@ class Progress:
         changed: Collection[int],
         before: ConsumerView | None,
         terms: WindowTerms,
-    ) -> "Progress":
+    ) -> "ConsumerProgress":
         """Step 2. `changed` are the begins of the done windows that the newer view shows otherwise than `before`."""
         begins = tuple(sorted(changed))
         ledger, since_ms = self.ledger, self.correctable_from(terms)
@@ -147,7 +147,7 @@ class Progress:
             ledger=tuple(entry for entry in ledger if since_ms is None or entry.begin_ms >= since_ms),
         )
 
-    def begun_at(self, begin_ms: int) -> "Progress":
+    def begun_at(self, begin_ms: int) -> "ConsumerProgress":
         """The first window."""
         return replace(self, number=self.number + 1, next_ms=begin_ms, begun_ms=begin_ms)
 
@@ -160,17 +160,17 @@ class Progress:
         is_closed = bool(self.due) or (self.closed_ms is not None and end_ms <= self.closed_ms)
         return (begin_ms, end_ms) if is_closed else None
 
-    def opened(self, window: tuple[int, int], runner: str, lease_until_ms: int) -> "Progress":
+    def opened(self, window: tuple[int, int], runner: str, lease_until_ms: int) -> "ConsumerProgress":
         """The progress once the window is open, again or for the first time."""
         number = self.number + 1
         held = OpenWindow(*window, bool(self.due), number, runner, lease_until_ms)
         return replace(self, number=number, open=held)
 
-    def renewed(self, lease_until_ms: int) -> "Progress":
+    def renewed(self, lease_until_ms: int) -> "ConsumerProgress":
         assert self.open is not None, "only an open window has a lease"
         return replace(self, number=self.number + 1, open=replace(self.open, lease_until_ms=lease_until_ms))
 
-    def done(self) -> "Progress":
+    def done(self) -> "ConsumerProgress":
         """The progress once the open window is done."""
         assert self.open is not None, "only an open window can be done"
         number = self.number + 1

@@ -8,7 +8,13 @@ from eventide_core.ports import AddedFile, MergeResult
 from eventide_core.table.files.file_name import LogFileName
 from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.timeline.checksums import with_checksums
-from eventide_core.table.timeline.commit_metadata import EVENT_TIMES_KEY, CommitMetadata, WriteStat, by_partition
+from eventide_core.table.timeline.commit_metadata import (
+    EVENT_TIMES_KEY,
+    SCHEMA_KEY,
+    CommitMetadata,
+    WriteStat,
+    by_partition,
+)
 from eventide_core.table.timeline.compaction_extra_metadata import CompactionExtraMetadata, PublishedThreshold
 from eventide_core.table.timeline.plans import CompactionPlan, LeftOver, PlannedOperation
 
@@ -57,7 +63,7 @@ def commit_metadata(
             if left.new_name is not None and left.delete_count
         },
     )
-    extra = {"schema": plan.schema.text, **published.texts, **carried}
+    extra = {SCHEMA_KEY: plan.schema.text, **published.texts, **carried}
     if event_times is not None:
         extra[EVENT_TIMES_KEY] = event_times
     return _compaction(stats, extra, settings)
@@ -71,7 +77,7 @@ def whole_slices_metadata(
     So it publishes no cut, and the published cut stays.
     """
     stats = [_base_stat(op, result) for op, result in zip(plan.operations, results, strict=True)]
-    return _compaction(stats, {"schema": plan.schema.text, **carried}, settings)
+    return _compaction(stats, {SCHEMA_KEY: plan.schema.text, **carried}, settings)
 
 
 def added_files(plan: CompactionPlan, results: Sequence[MergeResult]) -> tuple[AddedFile, ...]:

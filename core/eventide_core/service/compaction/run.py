@@ -91,6 +91,7 @@ class CompactionRunner:
     freshness: FreshnessReader
     metadata: MetadataTableUpkeep
     compact_slice: SliceCompactor
+    foreign: ForeignCompactionRunner
     engine: Engine
     ownership: Ownership
     lock: TableLock
@@ -144,12 +145,6 @@ class CompactionRunner:
         instant = state.cut_instant
         assert instant is not None
         return CompactionResult(instant, self.freshness.now(state), metrics_of(()), is_already_reached=True)
-
-    @property
-    def foreign(self) -> ForeignCompactionRunner:
-        return ForeignCompactionRunner(
-            self.files, self.metadata, self.compact_slice, self.engine, self.lock, self.clock, self.settings
-        )
 
     def _read(
         self, instant: str, put: PutPlan | None

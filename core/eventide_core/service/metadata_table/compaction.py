@@ -28,7 +28,7 @@ from eventide_core.service.state.timeline_files import TimelineFiles, delete_eac
 from eventide_core.table.files.file_group_write import heartbeat_path
 from eventide_core.table.files.file_slice import FileSlice, LogFile
 from eventide_core.table.files.table_path import METADATA_DIRECTORY
-from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat, by_partition
+from eventide_core.table.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat, by_partition
 from eventide_core.table.timeline.instant import Action, Instant, State, next_instant_time
 from eventide_core.table.timeline.layout import layout_of
 from eventide_core.table.timeline.plans import CompactionPlan
@@ -124,7 +124,9 @@ class MetadataCompaction:
         stats = [stat for stat in self._compacted(lease) if stat is not None]
         if self._has_late_logs(self.compactor.table.load()):
             return self._withdraw(lease)
-        metadata = CommitMetadata(by_partition(stats), {"schema": self.plan.schema.text}, "COMPACT", is_compacted=True)
+        metadata = CommitMetadata(
+            by_partition(stats), {SCHEMA_KEY: self.plan.schema.text}, "COMPACT", is_compacted=True
+        )
         self._put(State.COMPLETED, codec.encode_commit(metadata, self.version), lease)
         return True
 

@@ -23,7 +23,7 @@ from eventide_core.service.state.table_files import TableFiles
 from eventide_core.service.state.timeline_files import TimelineFiles
 from eventide_core.table.files.table_path import INDEX_DEFINITIONS, METADATA_DIRECTORY
 from eventide_core.table.settings.properties import PROPERTIES_PATH
-from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat
+from eventide_core.table.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat
 from eventide_core.table.timeline.layout import layout_of
 
 _OPERATION: Final = "BULK_INSERT"
@@ -51,7 +51,7 @@ def make_metadata_table(files: TableFiles, new: NewMetadataTable, *, name: str, 
     requested, inflight, completed = delta_commit(new.instant, layout.recorded_completion(completion_time))
     timeline.put(requested, None)
     timeline.put(inflight, None)
-    metadata = CommitMetadata(stats, {"schema": content.schema.text}, _OPERATION)
+    metadata = CommitMetadata(stats, {SCHEMA_KEY: content.schema.text}, _OPERATION)
     timeline.put(completed, None, files.codec.encode_commit(metadata, new.version))
 
 

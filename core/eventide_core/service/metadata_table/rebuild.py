@@ -22,13 +22,15 @@ from eventide_core.cure import Cure
 from eventide_core.errors import BusyError, UnsupportedTableError
 from eventide_core.ports import Clock, Lease, NewMetadataTable, TableLock
 from eventide_core.service.facts.planning import unused_instant
+from eventide_core.service.metadata_table.drop import drop_metadata_table
 from eventide_core.service.metadata_table.initialization import make_metadata_table
-from eventide_core.service.metadata_table.upkeep import drop_metadata_table, rebuilt_indexes
+from eventide_core.service.metadata_table.upkeep import rebuilt_indexes
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.files.file_name import LogFileName
 from eventide_core.table.files.slice_read import QueryPlan
 from eventide_core.table.files.table_path import INDEX_DEFINITIONS, METADATA_DIRECTORY
+from eventide_core.table.property_keys import INDEX_DEFINITIONS_PATH, METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
 from eventide_core.table.settings.metadata_table import (
     BESIDE_REBUILD,
     COLUMN_STATS,
@@ -37,11 +39,6 @@ from eventide_core.table.settings.metadata_table import (
     REBUILT_INDEXES,
 )
 from eventide_core.table.settings.properties import PROPERTIES_PATH, settings_text
-from eventide_core.table.settings.table_config import (
-    INDEX_DEFINITIONS_KEY,
-    METADATA_BUILDING_KEY,
-    METADATA_PARTITIONS_KEY,
-)
 from eventide_core.table.timeline.file_system_view import DataFile
 from eventide_core.table.timeline.instant import State
 
@@ -111,7 +108,7 @@ class MetadataRebuilder:
     def _check_undisturbed(self, state: TableState, lease: Lease) -> None:
         config = self.files.config()
         timeline = self.files.timeline(config)
-        is_taken = bool(config.metadata_partitions or config.properties.get(METADATA_BUILDING_KEY, "").strip())
+        is_taken = bool(config.metadata_partitions or config.properties.get(METADATA_PARTITIONS_INFLIGHT, "").strip())
         if not is_taken and timeline.instants == state.timeline.instants:
             return
         lease.check()
@@ -124,12 +121,12 @@ class MetadataRebuilder:
 
     def _publish(self, partitions: tuple[str, ...], lease: Lease) -> None:
         lines = settings_text(self.files.storage.read_range, self.files.storage.root).splitlines(keepends=True)
-        kept = [line for line in lines if not line.startswith(f"{METADATA_PARTITIONS_KEY}=")]
-        names = f"{METADATA_PARTITIONS_KEY}={','.join(sorted(partitions))}\n"
+        kept = [line for line in lines if not line.startswith(f"{METADATA_PARTITIONS}=")]
+        names = f"{METADATA_PARTITIONS}={','.join(sorted(partitions))}\n"
         if self.files.storage.stat(INDEX_DEFINITIONS) is not None and not any(
-            line.startswith(f"{INDEX_DEFINITIONS_KEY}=") for line in kept
+            line.startswith(f"{INDEX_DEFINITIONS_PATH}=") for line in kept
         ):
-            names += f"{INDEX_DEFINITIONS_KEY}={INDEX_DEFINITIONS}\n"
+            names += f"{INDEX_DEFINITIONS_PATH}={INDEX_DEFINITIONS}\n"
         lease.check()
         self.files.storage.put(PROPERTIES_PATH, "".join((*kept, names)).encode())
 

@@ -17,6 +17,7 @@ from typing import Final
 
 from eventide_core.action.metadata_table.compaction import end_of_update
 from eventide_core.ports import MetadataCodec, MetadataLog, MetadataTable, MetadataUpdate, Storage
+from eventide_core.service.metadata_table.drop import drop_indexes
 from eventide_core.service.state.timeline_files import TimelineFiles
 from eventide_core.table.settings.metadata_table import MetadataTableFacts
 from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat, by_partition
@@ -43,7 +44,7 @@ def write_update(
     def commit(stats: Iterable[WriteStat], extra: Mapping[str, str]) -> bytes:
         return codec.encode_commit(CommitMetadata(by_partition(stats), extra, _OPERATION), facts.version)
 
-    table.drop_indexes(update.dropped)
+    drop_indexes(storage, table, update.dropped)
     timeline.put(requested, None)
     timeline.put(inflight, None, commit((_stat(facts, update.instant, log, 0) for log in logs), {}))
     table.place(logs)

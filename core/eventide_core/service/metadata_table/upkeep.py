@@ -17,8 +17,8 @@ A crash between step 3 and the commit leaves an update that nobody sees. A secon
 of the action calls `revert` before its instant leaves the timeline.
 
 `revert` deletes the delta commit first: without it, no log file of the instant counts. Then it deletes its log files,
-and finally its inflight and requested files, by which a second run finds the rest. `drop` removes the settings of the
-metadata table from `hoodie.properties` first. From then on nobody reads it, and a crash leaves files that nobody reads.
+and finally its inflight and requested files, by which a second run finds the rest. The order of a drop is that of
+`service/metadata_table/drop.py`.
 """
 
 from collections.abc import Iterable
@@ -26,7 +26,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from eventide_core.access.files import remove_tree
 from eventide_core.action.metadata_table.indexes import check_indexes, check_pending, check_record_index
 from eventide_core.config import METADATA_COMPACT_AFTER as COMPACT_AFTER
 from eventide_core.config import METADATA_TABLE as OPTION
@@ -54,6 +53,7 @@ from eventide_core.ports import (
     Storage,
 )
 from eventide_core.service.metadata_table.compaction import MetadataCompaction, MetadataCompactor
+from eventide_core.service.metadata_table.drop import drop_indexes, drop_metadata_table
 from eventide_core.service.metadata_table.initialization import actions_made_with
 from eventide_core.service.metadata_table.update import delta_commit, write_update
 from eventide_core.service.state.timeline_files import TimelineFiles, delete_each
@@ -67,8 +67,7 @@ from eventide_core.table.settings.metadata_table import (
     RowChange,
     is_of_whole_table,
 )
-from eventide_core.table.settings.properties import PROPERTIES_PATH, settings_text
-from eventide_core.table.settings.table_config import METADATA_BUILDING_KEY, METADATA_PARTITIONS_KEY, TableConfig
+from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.commit_metadata import DROPPED_INDEXES_KEY, CommitMetadata
 from eventide_core.table.timeline.file_system_view import DataFile
 from eventide_core.table.timeline.instant import Action
@@ -251,7 +250,7 @@ class MetadataTableUpkeep:
         if config.metadata_partitions:
             lease.check()
             if self._choice() is Choice.UPDATE:
-                self.table.drop_indexes_over_rows()
+                drop_indexes(self.storage, self.table, self.table.indexes_over_rows())
             else:
                 drop_metadata_table(self.storage)
 
@@ -332,11 +331,3 @@ def _is_of_whole_table(storage: Storage) -> bool:
     names = [entry.path.rpartition("/")[2] for entry in storage.list(f"{METADATA_DIRECTORY}/{RECORD_INDEX}")]
     parsed = (BaseFileName.parse(name) or LogFileName.parse(name) for name in names)
     return all(is_of_whole_table(name.file_id) for name in parsed if name is not None)
-
-
-def drop_metadata_table(storage: Storage) -> None:
-    """Removes the metadata table: readers list the directories, until a rebuild or the next write of Hudi makes it again."""
-    keys = tuple(f"{key}=" for key in (METADATA_PARTITIONS_KEY, METADATA_BUILDING_KEY))
-    lines = settings_text(storage.read_range, storage.root).splitlines(keepends=True)
-    storage.put(PROPERTIES_PATH, "".join(line for line in lines if not line.startswith(keys)).encode())
-    remove_tree(storage, METADATA_DIRECTORY)

@@ -28,6 +28,7 @@ from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.files.file_name import BaseFileName
 from eventide_core.table.files.file_slice import FileSlice
 from eventide_core.table.files.slice_read import BlockFilter, QueryPlan, SliceRead
+from eventide_core.table.property_keys import CDC_ENABLED, POPULATE_META_FIELDS
 from eventide_core.table.settings.metadata_table import RECORD_INDEX
 from eventide_core.table.timeline.file_system_view import DataFile
 from eventide_core.table.timeline.instant import Instant
@@ -150,7 +151,7 @@ class QueryService:
         """
         state = self._state()
         if not state.config.captures_changes or state.config.virtual_key_fields:
-            key = "hoodie.populate.meta.fields" if state.config.captures_changes else "hoodie.table.cdc.enabled"
+            key = POPULATE_META_FIELDS if state.config.captures_changes else CDC_ENABLED
             raise UnsupportedTableError(
                 f"{self.files.storage.root}: {key} is not true, so there are no queries of changes; query the latest "
                 "state of the rows instead, or write the table again with that setting"

@@ -26,7 +26,7 @@ from eventide_core.table.timeline.timeline import Timeline
 
 
 @dataclass(frozen=True, slots=True)
-class KeyLookup:
+class RecordIndexLookup:
     files: TableFiles
     options: Options
 

@@ -17,10 +17,10 @@ from dataclasses import dataclass, replace
 from eventide_core.action.freshness.watermark_view import PublishedView
 from eventide_core.action.query.planner import plan_slices
 from eventide_core.action.windows.progress import (
+    ConsumerProgress,
     ConsumerView,
     LatePolicy,
     OpenWindow,
-    Progress,
     WindowTerms,
 )
 from eventide_core.config import Options, duration_text
@@ -81,18 +81,18 @@ class WindowService:
     options: Options
     runner: str
 
-    def progress(self, consumer: str) -> Progress | None:
+    def progress(self, consumer: str) -> ConsumerProgress | None:
         """The consumer's state; None if it has had no window yet."""
         return ConsumerFiles(self.files.storage, consumer).progress()
 
-    def preview(self, consumer: str, terms: WindowTerms) -> Progress:
+    def preview(self, consumer: str, terms: WindowTerms) -> ConsumerProgress:
         """The consumer's state with the windows that are closed by now.
 
         Writes nothing, and compares no rows, so windows that late data has changed since the last step are not among those
         that are due.
         """
         files = ConsumerFiles(self.files.storage, consumer)
-        progress = files.progress() or Progress(0, terms.calendar.seconds, terms.zone)
+        progress = files.progress() or ConsumerProgress(0, terms.calendar.seconds, terms.zone)
         _check_terms(consumer, progress, terms)
         state = TableState.load_committed(self.files)
         self._check_table(state)
@@ -116,7 +116,7 @@ class WindowService:
         """
         files = ConsumerFiles(self.files.storage, consumer)
         for _ in range(_ATTEMPTS):
-            progress = files.progress() or Progress(0, terms.calendar.seconds, terms.zone)
+            progress = files.progress() or ConsumerProgress(0, terms.calendar.seconds, terms.zone)
             _check_terms(consumer, progress, terms)
             newer = self._step(files, progress, terms, take_over=take_over, renew=renew)
             if newer is None:
@@ -132,7 +132,7 @@ class WindowService:
     def done(self, delivery: Delivery) -> None:
         """Marks the window as done. Raises WindowTakenError if this delivery is no longer the latest one of it."""
         files = ConsumerFiles(self.files.storage, delivery.consumer)
-        self._hold(files, delivery.window, Progress.done)
+        self._hold(files, delivery.window, ConsumerProgress.done)
 
     def renew_lease(self, delivery: Delivery, terms: WindowTerms) -> None:
         """Prolongs the lease of a window that takes longer. Raises WindowTakenError."""
@@ -182,8 +182,8 @@ class WindowService:
         return (RECORD_KEY, PARTITION_PATH)
 
     def _step(
-        self, files: ConsumerFiles, progress: Progress, terms: WindowTerms, *, take_over: bool, renew: bool
-    ) -> Progress | None:
+        self, files: ConsumerFiles, progress: ConsumerProgress, terms: WindowTerms, *, take_over: bool, renew: bool
+    ) -> ConsumerProgress | None:
         """The state after the consumer's next step; None if there is none to make."""
         now_ms = self.clock.now_ms()
         held = progress.open
@@ -209,7 +209,7 @@ class WindowService:
             self._plan(state, files, view)  # raises an error before the window is taken
         return progress.opened(window, self.runner, now_ms + terms.lease_ms)
 
-    def _renewed(self, state: TableState, files: ConsumerFiles, progress: Progress) -> Progress:
+    def _renewed(self, state: TableState, files: ConsumerFiles, progress: ConsumerProgress) -> ConsumerProgress:
         """The state without what needs files that were cleaned."""
         if progress.view is not None and not self._is_readable(state, files, progress.view):
             return replace(progress, open=None, due=(), before=None)
@@ -221,12 +221,12 @@ class WindowService:
         self,
         state: TableState,
         files: ConsumerFiles,
-        progress: Progress,
+        progress: ConsumerProgress,
         newest: PublishedView,
         terms: WindowTerms,
         *,
         renew: bool,
-    ) -> Progress:
+    ) -> ConsumerProgress:
         """Step 1."""
         recorded = _recorded(state, newest)
         changed, before = self._changed(state, files, progress, recorded, terms, renew=renew)
@@ -237,7 +237,7 @@ class WindowService:
         self,
         state: TableState,
         files: ConsumerFiles,
-        progress: Progress,
+        progress: ConsumerProgress,
         recorded: RecordedView,
         terms: WindowTerms,
         *,
@@ -256,7 +256,7 @@ class WindowService:
         return frozenset(map(terms.calendar.begin_of, times)), progress.view
 
     def _all_done(
-        self, after: QueryPlan, span: EventTimeSpan, progress: Progress, terms: WindowTerms
+        self, after: QueryPlan, span: EventTimeSpan, progress: ConsumerProgress, terms: WindowTerms
     ) -> frozenset[int]:
         """Every done window that can be corrected, and that was delivered or has rows now."""
         earliest_ms = self._earliest(after, span.field)
@@ -272,7 +272,9 @@ class WindowService:
         shape = replace(plan.shape, event_time_field=field)
         return self.content().earliest(plan.slices, shape, self.engine)
 
-    def _begun(self, state: TableState, plan: QueryPlan, progress: Progress, terms: WindowTerms) -> Progress | None:
+    def _begun(
+        self, state: TableState, plan: QueryPlan, progress: ConsumerProgress, terms: WindowTerms
+    ) -> ConsumerProgress | None:
         """Step 2; None if the view has no event time."""
         if terms.since_ms is not None:
             begin_ms = terms.calendar.begin_of(terms.since_ms)
@@ -313,7 +315,9 @@ class WindowService:
             return False
         return True
 
-    def _hold(self, files: ConsumerFiles, window: OpenWindow, change: Callable[[Progress], Progress]) -> None:
+    def _hold(
+        self, files: ConsumerFiles, window: OpenWindow, change: Callable[[ConsumerProgress], ConsumerProgress]
+    ) -> None:
         """Changes the state as long as this delivery is the latest one of its window."""
         progress = files.progress()
         held = None if progress is None else progress.open
@@ -330,7 +334,7 @@ class WindowService:
             )
         files.remove_views(newer.views, _dropped(progress, newer), self.clock.now_ms())
 
-    def _delivery(self, consumer: str, progress: Progress) -> Delivery:
+    def _delivery(self, consumer: str, progress: ConsumerProgress) -> Delivery:
         assert progress.open is not None, "a delivery is of an open window"
         assert progress.view is not None, "a window opens as of a view"
         state = TableState.load_committed(self.files)
@@ -351,7 +355,7 @@ def _recorded(state: TableState, view: PublishedView) -> RecordedView:
     return RecordedView(last_write_of(state, view), paths)
 
 
-def _closed_ms(files: TableFiles, state: TableState, newest: PublishedView, progress: Progress) -> int | None:
+def _closed_ms(files: TableFiles, state: TableState, newest: PublishedView, progress: ConsumerProgress) -> int | None:
     """The time up to which windows are closed as of that view: late records don't open them again.
 
     Those of a derived table close no earlier than those of its sources had when they were read.
@@ -366,7 +370,7 @@ def _closed_ms(files: TableFiles, state: TableState, newest: PublishedView, prog
     return max((watermark for watermark in watermarks if watermark is not None), default=None)
 
 
-def _check_terms(consumer: str, progress: Progress, terms: WindowTerms) -> None:
+def _check_terms(consumer: str, progress: ConsumerProgress, terms: WindowTerms) -> None:
     """Raises ConfigError if the consumer has other windows."""
     if (progress.seconds, progress.zone) != (terms.calendar.seconds, terms.zone):
         raise ConfigError(
@@ -385,7 +389,7 @@ def _apart(before: QueryPlan, after: QueryPlan) -> tuple[QueryPlan, QueryPlan]:
     return QueryPlan(first, after.shape), QueryPlan(second, after.shape)
 
 
-def _dropped(progress: Progress, newer: Progress) -> tuple[ConsumerView, ...]:
+def _dropped(progress: ConsumerProgress, newer: ConsumerProgress) -> tuple[ConsumerView, ...]:
     return tuple(view for view in progress.views if view not in newer.views)
 
 

@@ -36,7 +36,7 @@ Fingerprint = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class BackupStep:
     """One change, as `repair.json` has it.
 
     `number` counts from 0, in the order of the changes, and names the copies `before/<number>` and `after/<number>`.
@@ -165,7 +165,7 @@ class RepairBackup:
         self._put(_UNDONE, b"")
         return tuple(step.change.path for step in steps)
 
-    def _prepared(self, number: int, change: Change, lease: Lease) -> Step:
+    def _prepared(self, number: int, change: Change, lease: Lease) -> BackupStep:
         before = self._fingerprint(change.path)
         if "size" in before:
             lease.check()
@@ -179,9 +179,9 @@ class RepairBackup:
                 after = _fingerprint_of((data,))
             case Copying(_, source):
                 after = self._fingerprint(source)
-        return Step(number, change, before, after)
+        return BackupStep(number, change, before, after)
 
-    def _change(self, step: Step) -> None:
+    def _change(self, step: BackupStep) -> None:
         match step.change:
             case Removal(path):
                 self.storage.delete(path)
@@ -203,7 +203,7 @@ class RepairBackup:
         indexes = self._document().get("rebuilt_indexes") if self._has(_PLAN) else None
         return None if indexes is None else tuple(indexes)
 
-    def _steps(self) -> tuple[Step, ...]:
+    def _steps(self) -> tuple[BackupStep, ...]:
         return tuple(self._step(number, item) for number, item in enumerate(self._document()["changes"]))
 
     def _document(self) -> dict[str, Any]:
@@ -219,7 +219,7 @@ class RepairBackup:
                 f"{path} cannot be read: {error}; the files beside it are what it changed"
             ) from error
 
-    def _step(self, number: int, item: Mapping[str, Any]) -> Step:
+    def _step(self, number: int, item: Mapping[str, Any]) -> BackupStep:
         path, kind = item["path"], item["change"]
         change: Change
         if kind == "remove":
@@ -230,7 +230,7 @@ class RepairBackup:
             change = Copying(path, item["source"])
         else:
             raise ValueError(f"unknown change {kind!r}")
-        return Step(number, change, item["before"], item["after"])
+        return BackupStep(number, change, item["before"], item["after"])
 
     def _fingerprint(self, path: str) -> Fingerprint:
         directory, _, name = path.rpartition("/")
@@ -266,7 +266,7 @@ def _fingerprint_of(pieces: Iterable[bytes]) -> Fingerprint:
     return {"size": size, "sha256": digest.hexdigest()}
 
 
-def _to_json(step: Step) -> dict[str, Any]:
+def _to_json(step: BackupStep) -> dict[str, Any]:
     kind = {Removal: "remove", Replacement: "write", Copying: "copy"}[type(step.change)]
     source = {"source": step.change.source} if isinstance(step.change, Copying) else {}
     return {"path": step.change.path, "change": kind, **source, "before": step.before, "after": step.after}

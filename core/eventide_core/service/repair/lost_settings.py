@@ -26,6 +26,36 @@ from eventide_core.service.state.outcome import instants_with_outcome
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.files.file_name import LogFileName
 from eventide_core.table.files.table_path import INDEX_DEFINITIONS, METADATA_DIRECTORY, PARTITION_MARK
+from eventide_core.table.property_keys import (
+    ARCHIVELOG_FOLDER,
+    BASE_FILE_FORMAT,
+    CDC_ENABLED,
+    DELETE_FIELD,
+    DELETE_MARKER,
+    HIVE_STYLE_PARTITIONING,
+    INDEX_DEFINITIONS_PATH,
+    KEY_GENERATOR_CLASS_NAME,
+    KEY_GENERATOR_TYPE,
+    METADATA_PARTITIONS,
+    ORDERING_FIELDS,
+    PARTIAL_UPDATE_MODE,
+    PARTITION_FIELDS,
+    PAYLOAD_CLASS_NAME,
+    POPULATE_META_FIELDS,
+    PRECOMBINE_FIELD,
+    RECORD_MERGE_MODE,
+    RECORD_MERGE_STRATEGY_ID,
+    RECORDKEY_FIELDS,
+    TABLE_CHECKSUM,
+    TABLE_NAME,
+    TABLE_TYPE,
+    TABLE_VERSION,
+    TIMELINE_HISTORY_PATH,
+    TIMELINE_LAYOUT_VERSION,
+    TIMELINE_PATH,
+    TIMELINE_TIMEZONE,
+    URL_ENCODE_PARTITIONING,
+)
 from eventide_core.table.records.schema import RECORD_KEY, AvroSchema
 from eventide_core.table.settings.properties import (
     PROPERTIES_PATH,
@@ -34,50 +64,40 @@ from eventide_core.table.settings.properties import (
     stored_properties,
     table_checksum,
 )
-from eventide_core.table.settings.table_config import METADATA_PARTITIONS_KEY, TableConfig
+from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.archived_timeline import archive_log_number
 from eventide_core.table.timeline.checksums import Checksums
 from eventide_core.table.timeline.file_system_view import DataFile
 from eventide_core.table.timeline.instant import Action, Instant
 from eventide_core.table.timeline.timeline import Timeline
 
-_NAME, _VERSION, _TYPE = "hoodie.table.name", "hoodie.table.version", "hoodie.table.type"
-_KEYS, _PARTITIONS = "hoodie.table.recordkey.fields", "hoodie.table.partition.fields"
-_ORDERING, _ORDERING_0X = "hoodie.table.ordering.fields", "hoodie.table.precombine.field"
-_META_FIELDS, _FORMAT = "hoodie.populate.meta.fields", "hoodie.table.base.file.format"
-_HIVE_STYLE = "hoodie.datasource.write.hive_style_partitioning"
-_ENCODED = "hoodie.datasource.write.partitionpath.urlencode"
-_MODE, _STRATEGY = "hoodie.record.merge.mode", "hoodie.record.merge.strategy.id"
-_PAYLOAD, _PARTIAL_UPDATE = "hoodie.compaction.payload.class", "hoodie.table.partial.update.mode"
-_DELETE_FIELD = "hoodie.record.merge.property.hoodie.payload.delete.field"
-_DELETE_MARKER = "hoodie.record.merge.property.hoodie.payload.delete.marker"
 _OWN_PATH: Final = f"{METADATA_DIRECTORY}/{PROPERTIES_PATH}"
 _PARQUET_TAIL: Final = 8  # the length of the footer, and a magic word
 
 _HINTS: Final = {
-    _VERSION: "6, 8 or 9",
-    _NAME: "the table's name",
-    _TYPE: "MERGE_ON_READ or COPY_ON_WRITE",
-    _KEYS: "the fields of the record key",
-    _PARTITIONS: "the partition fields",
-    _ORDERING: "the fields that order the versions of a record",
-    _ORDERING_0X: f"the field that orders the versions of a record, or {_ORDERING} if the table had that key",
-    _FORMAT: "PARQUET",
-    _META_FIELDS: "true, unless the table has no meta fields",
-    _HIVE_STYLE: "whether a partition path is `field=value`",
-    _ENCODED: "whether partition paths are URL-encoded",
-    "hoodie.table.timeline.timezone": "UTC or LOCAL, the time zone of instants",
-    "hoodie.table.cdc.enabled": "whether the table captures changes",
-    "hoodie.table.keygenerator.class": "the class of the key generator",
-    "hoodie.table.keygenerator.type": "the type of the key generator, such as SIMPLE",
-    _PAYLOAD: "the payload class",
-    _MODE: "COMMIT_TIME_ORDERING, EVENT_TIME_ORDERING or CUSTOM",
-    _STRATEGY: "the ID of the strategy that merges",
-    _PARTIAL_UPDATE: "the mode of partial updates",
-    _DELETE_FIELD: "the field that marks a delete",
-    _DELETE_MARKER: "the value that marks a delete",
+    TABLE_VERSION: "6, 8 or 9",
+    TABLE_NAME: "the table's name",
+    TABLE_TYPE: "MERGE_ON_READ or COPY_ON_WRITE",
+    RECORDKEY_FIELDS: "the fields of the record key",
+    PARTITION_FIELDS: "the partition fields",
+    ORDERING_FIELDS: "the fields that order the versions of a record",
+    PRECOMBINE_FIELD: f"the field that orders the versions of a record, or {ORDERING_FIELDS} if the table had that key",
+    BASE_FILE_FORMAT: "PARQUET",
+    POPULATE_META_FIELDS: "true, unless the table has no meta fields",
+    HIVE_STYLE_PARTITIONING: "whether a partition path is `field=value`",
+    URL_ENCODE_PARTITIONING: "whether partition paths are URL-encoded",
+    TIMELINE_TIMEZONE: "UTC or LOCAL, the time zone of instants",
+    CDC_ENABLED: "whether the table captures changes",
+    KEY_GENERATOR_CLASS_NAME: "the class of the key generator",
+    KEY_GENERATOR_TYPE: "the type of the key generator, such as SIMPLE",
+    PAYLOAD_CLASS_NAME: "the payload class",
+    RECORD_MERGE_MODE: "COMMIT_TIME_ORDERING, EVENT_TIME_ORDERING or CUSTOM",
+    RECORD_MERGE_STRATEGY_ID: "the ID of the strategy that merges",
+    PARTIAL_UPDATE_MODE: "the mode of partial updates",
+    DELETE_FIELD: "the field that marks a delete",
+    DELETE_MARKER: "the value that marks a delete",
 }
-_OF_FIELDS: Final = (_KEYS, _PARTITIONS, _ORDERING, _ORDERING_0X)
+_OF_FIELDS: Final = (RECORDKEY_FIELDS, PARTITION_FIELDS, ORDERING_FIELDS, PRECOMBINE_FIELD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,10 +148,12 @@ class SettingsRecovery:
             raise lost
         evidence = _Evidence(self.files, path, timeline)
         by_evidence = dict(evidence.known())
-        if _ORDERING in stated and _ORDERING_0X in by_evidence:
-            by_evidence[_ORDERING] = by_evidence.pop(_ORDERING_0X)  # below version 9, either key may have the fields
+        if ORDERING_FIELDS in stated and PRECOMBINE_FIELD in by_evidence:
+            by_evidence[ORDERING_FIELDS] = by_evidence.pop(
+                PRECOMBINE_FIELD
+            )  # below version 9, either key may have the fields
         known = {**{key: KnownSetting(value, "stated") for key, value in stated.items()}, **by_evidence}
-        known |= evidence.style_of_partitions(known) if _HIVE_STYLE not in stated else {}
+        known |= evidence.style_of_partitions(known) if HIVE_STYLE_PARTITIONING not in stated else {}
         for key in stated.keys() & by_evidence.keys():
             if _without_kinds(stated[key]) != _without_kinds(by_evidence[key].value):
                 raise ConfigError(
@@ -157,7 +179,7 @@ class SettingsRecovery:
                     "value if the table had none"
                 )
             pairs = {key: setting.value for key, setting in sorted(recovered.known.items()) if setting.value}
-            text = stored_properties({**pairs, "hoodie.table.checksum": table_checksum(pairs)})
+            text = stored_properties({**pairs, TABLE_CHECKSUM: table_checksum(pairs)})
             config = TableConfig.parse(text, storage.root, self.files.mergers, self.files.event_time_texts)
             taken = {*instants_with_outcome(storage), *(b.instant for b in backups_of(storage))}
             instant = instant_beyond(self.files.timeline(config), taken, config, self.clock)
@@ -179,28 +201,36 @@ class SettingsRecovery:
 
 
 def _required(known: Mapping[str, KnownSetting]) -> Iterator[str]:
-    yield from (_VERSION, _NAME, _TYPE, _KEYS, _PARTITIONS, _FORMAT, _META_FIELDS)
-    yield from ("hoodie.table.timeline.timezone", "hoodie.table.cdc.enabled")
-    if _PARTITIONS not in known or known[_PARTITIONS].value:
-        yield from (_HIVE_STYLE, _ENCODED)
-    if _VERSION in known:
-        version = known[_VERSION].value
-        yield _ORDERING if version == "9" or _ORDERING in known else _ORDERING_0X
-        yield "hoodie.table.keygenerator.class" if version == "6" else "hoodie.table.keygenerator.type"
-        yield _PAYLOAD if version == "6" else _MODE
+    yield from (
+        TABLE_VERSION,
+        TABLE_NAME,
+        TABLE_TYPE,
+        RECORDKEY_FIELDS,
+        PARTITION_FIELDS,
+        BASE_FILE_FORMAT,
+        POPULATE_META_FIELDS,
+    )
+    yield from (TIMELINE_TIMEZONE, CDC_ENABLED)
+    if PARTITION_FIELDS not in known or known[PARTITION_FIELDS].value:
+        yield from (HIVE_STYLE_PARTITIONING, URL_ENCODE_PARTITIONING)
+    if TABLE_VERSION in known:
+        version = known[TABLE_VERSION].value
+        yield (ORDERING_FIELDS if version == "9" or ORDERING_FIELDS in known else PRECOMBINE_FIELD)
+        yield KEY_GENERATOR_CLASS_NAME if version == "6" else KEY_GENERATOR_TYPE
+        yield PAYLOAD_CLASS_NAME if version == "6" else RECORD_MERGE_MODE
         yield from _of_merges(known, version)
 
 
 def _of_merges(known: Mapping[str, KnownSetting], version: str) -> Iterator[str]:
     """Without these, readers would merge versions of a record differently, without an error."""
     if version == "9":
-        yield _PARTIAL_UPDATE
+        yield PARTIAL_UPDATE_MODE
     if version != "6":
-        yield _DELETE_FIELD
-    if _DELETE_FIELD in known and known[_DELETE_FIELD].value:
-        yield _DELETE_MARKER
-    if _MODE in known and known[_MODE].value == "CUSTOM":
-        yield from (_STRATEGY, _PAYLOAD)
+        yield DELETE_FIELD
+    if DELETE_FIELD in known and known[DELETE_FIELD].value:
+        yield DELETE_MARKER
+    if RECORD_MERGE_MODE in known and known[RECORD_MERGE_MODE].value == "CUSTOM":
+        yield from (RECORD_MERGE_STRATEGY_ID, PAYLOAD_CLASS_NAME)
 
 
 def _own_properties(files: TableFiles) -> Mapping[str, str]:
@@ -209,7 +239,7 @@ def _own_properties(files: TableFiles) -> Mapping[str, str]:
         own = parse_properties(properties_bytes(files.storage.read_range, _OWN_PATH).decode(errors="replace"))
     except MissingFileError:
         return {}
-    return own if own.get("hoodie.table.checksum") == table_checksum(own) else {}
+    return own if own.get(TABLE_CHECKSUM) == table_checksum(own) else {}
 
 
 class _Evidence:
@@ -230,23 +260,23 @@ class _Evidence:
     def known(self) -> Iterator[tuple[str, KnownSetting]]:
         """Each setting that the files show for certain."""
         layout, history = ("2", "history") if self._path != ".hoodie" else ("1", "archived")
-        yield "hoodie.timeline.layout.version", KnownSetting(layout, "the directory of the timeline")
-        yield "hoodie.archivelog.folder", self._archive_folder(layout, history)
+        yield TIMELINE_LAYOUT_VERSION, KnownSetting(layout, "the directory of the timeline")
+        yield ARCHIVELOG_FOLDER, self._archive_folder(layout, history)
         if layout == "2":
-            yield "hoodie.timeline.path", KnownSetting("timeline", "the directory of the timeline")
-            yield "hoodie.timeline.history.path", KnownSetting(history, "the layout of the timeline")
+            yield TIMELINE_PATH, KnownSetting("timeline", "the directory of the timeline")
+            yield TIMELINE_HISTORY_PATH, KnownSetting(history, "the layout of the timeline")
         yield from self._of_metadata_table()
         yield from self._of_commits()
         logs = next((f.path for f in self._data if isinstance(f.parsed, LogFileName)), None)
         if logs or any(i.action is Action.DELTA_COMMIT for i in self._timeline.instants):
-            yield _TYPE, KnownSetting("MERGE_ON_READ", logs or "the delta commits")
+            yield TABLE_TYPE, KnownSetting("MERGE_ON_READ", logs or "the delta commits")
         base = next((f for f in self._data if f.path.endswith(".parquet") and f.size), None)
         if base is not None:
-            yield _FORMAT, KnownSetting("PARQUET", base.path)
+            yield BASE_FILE_FORMAT, KnownSetting("PARQUET", base.path)
             has_meta_fields = RECORD_KEY.encode() in self._footer(base)
-            yield _META_FIELDS, KnownSetting(str(has_meta_fields).lower(), f"the footer of {base.path}")
+            yield POPULATE_META_FIELDS, KnownSetting(str(has_meta_fields).lower(), f"the footer of {base.path}")
         if {f.partition for f in self._data} == {""}:
-            yield _PARTITIONS, KnownSetting("", f"{PARTITION_MARK} of the table's own directory")
+            yield PARTITION_FIELDS, KnownSetting("", f"{PARTITION_MARK} of the table's own directory")
 
     def _archive_folder(self, layout: str, usual: str) -> KnownSetting:
         """The directory of the archived timeline: on version 6, any that has files of it."""
@@ -263,7 +293,11 @@ class _Evidence:
 
     def style_of_partitions(self, known: Mapping[str, KnownSetting]) -> dict[str, KnownSetting]:
         """Whether partition paths are `field=value`, if the fields are known."""
-        fields = [f.partition(":")[0] for f in known[_PARTITIONS].value.split(",")] if _PARTITIONS in known else [""]
+        fields = (
+            [f.partition(":")[0] for f in known[PARTITION_FIELDS].value.split(",")]
+            if PARTITION_FIELDS in known
+            else [""]
+        )
         paths = [f.partition.split("/") for f in self._data if f.partition]
         if not fields[0] or not paths:
             return {}
@@ -271,7 +305,7 @@ class _Evidence:
             len(path) == len(fields) and all(part.startswith(f"{f}=") for part, f in zip(path, fields, strict=True))
             for path in paths
         )
-        return {_HIVE_STYLE: KnownSetting(str(is_hive).lower(), "the partition paths")}
+        return {HIVE_STYLE_PARTITIONING: KnownSetting(str(is_hive).lower(), "the partition paths")}
 
     def check_fields(self, known: Mapping[str, KnownSetting]) -> None:
         """Raises ConfigError if a field is no column of the table's schema."""
@@ -297,29 +331,34 @@ class _Evidence:
 
     def _of_metadata_table(self) -> Iterator[tuple[str, KnownSetting]]:
         storage, path, own = self._files.storage, _OWN_PATH, self._own
-        if own.get(_VERSION):
-            yield _VERSION, KnownSetting(own[_VERSION], path)
-        if own.get(_NAME, "").endswith("_metadata"):
-            yield _NAME, KnownSetting(own[_NAME].removesuffix("_metadata"), path)
+        if own.get(TABLE_VERSION):
+            yield TABLE_VERSION, KnownSetting(own[TABLE_VERSION], path)
+        if own.get(TABLE_NAME, "").endswith("_metadata"):
+            yield TABLE_NAME, KnownSetting(own[TABLE_NAME].removesuffix("_metadata"), path)
         directories = [e.path for e in storage.list(METADATA_DIRECTORY) if e.is_directory]
         used = [d.rpartition("/")[2] for d in directories if storage.stat(f"{d}/{PARTITION_MARK}") is not None]
         if used:
             yield (
-                METADATA_PARTITIONS_KEY,
+                METADATA_PARTITIONS,
                 KnownSetting(",".join(sorted(used)), f"the directories of {METADATA_DIRECTORY}"),
             )
         if storage.stat(INDEX_DEFINITIONS) is not None:
-            yield "hoodie.table.index.defs.path", KnownSetting(INDEX_DEFINITIONS, INDEX_DEFINITIONS)
+            yield INDEX_DEFINITIONS_PATH, KnownSetting(INDEX_DEFINITIONS, INDEX_DEFINITIONS)
 
     def _of_commits(self) -> Iterator[tuple[str, KnownSetting]]:
         """What the latest commit of eventide records; a setting that it lacks was not set."""
         if not self._recorded:
             return
-        version, own = self._recorded.get(_VERSION, ""), self._own.get(_VERSION, "")
+        version, own = self._recorded.get(TABLE_VERSION, ""), self._own.get(TABLE_VERSION, "")
         if own not in ("", version):
             return  # an upgrade since may have changed the others, too
-        ordering = _ORDERING if version == "9" else _ORDERING_0X
-        for key, recorded in ((_KEYS, _KEYS), (_PARTITIONS, _PARTITIONS), (ordering, _ORDERING), (_VERSION, _VERSION)):
+        ordering = ORDERING_FIELDS if version == "9" else PRECOMBINE_FIELD
+        for key, recorded in (
+            (RECORDKEY_FIELDS, RECORDKEY_FIELDS),
+            (PARTITION_FIELDS, PARTITION_FIELDS),
+            (ordering, ORDERING_FIELDS),
+            (TABLE_VERSION, TABLE_VERSION),
+        ):
             yield key, KnownSetting(self._recorded.get(recorded, ""), self._recorded_by)
 
     def _footer(self, base: DataFile) -> bytes:

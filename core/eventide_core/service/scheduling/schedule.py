@@ -33,7 +33,7 @@ GAP_POLL_MS = 5
 GAP_WAIT_MS = 1_000
 """How long a plan that may be made beside open writes waits for a gap, because then less is left over."""
 
-Result = TypeVar("Result")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,7 @@ def wait_until(is_over: Callable[[], bool], clock: Clock, limit_ms: int, *, poll
     return None
 
 
-def once_metadata_table_is_free(act: Callable[[], Result], clock: Clock, limit_ms: int) -> Result:
+def once_metadata_table_is_free(act: Callable[[], T], clock: Clock, limit_ms: int) -> T:
     """The result of `act`, which is retried while Hudi compacts the metadata table, for `limit_ms` at most.
 
     On version 6 a writer of Hudi does so as it begins. Raises MetadataTableBusyError after the limit.

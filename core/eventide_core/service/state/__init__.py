@@ -1,1 +1,4 @@
-"""A table at one moment, the outcome of an instant, and whether its writer is alive. Imports no other room."""
+"""A table at one moment, the outcome of an instant, whether its writer is alive, and the files of consumers of windows.
+
+Imports no other room.
+"""

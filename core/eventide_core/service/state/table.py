@@ -16,6 +16,7 @@ from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.files.file_name import CHANGE_LOG_SUFFIX
 from eventide_core.table.files.file_slice import LogFile
 from eventide_core.table.files.slice_read import BlockFilter, LogWriters
+from eventide_core.table.property_keys import CREATE_SCHEMA
 from eventide_core.table.records.column_names import ColumnNames
 from eventide_core.table.records.internal_schema import LATEST_SCHEMA_KEY, SchemaVersion
 from eventide_core.table.records.record_shape import DeleteMarker, RecordShape
@@ -213,7 +214,7 @@ class TableState:
                 schema = self.commit(instant).schema
                 if schema is not None:
                     return schema
-        text = self.config.properties.get("hoodie.table.create.schema")
+        text = self.config.properties.get(CREATE_SCHEMA)
         return AvroSchema.of(text) if text else None
 
     @property

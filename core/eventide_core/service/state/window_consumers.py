@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from eventide_core.access.files import discard
-from eventide_core.action.windows.progress import ConsumerView, LedgerEntry, OpenWindow, Progress
+from eventide_core.action.windows.progress import ConsumerProgress, ConsumerView, LedgerEntry, OpenWindow
 from eventide_core.errors import ConfigError, CorruptTimelineError, MissingFileError
 from eventide_core.ports import Storage
 from eventide_core.service.state.outcome import OUTCOME_DIRECTORY
@@ -62,7 +62,7 @@ class ConsumerFiles:
     def directory(self) -> str:
         return f"{WINDOWS_DIRECTORY}/{self.consumer}"
 
-    def progress(self) -> Progress | None:
+    def progress(self) -> ConsumerProgress | None:
         """The latest state; None for a new consumer. Raises CorruptTimelineError."""
         for _ in range(_READS_MAX - 1):
             try:
@@ -71,7 +71,7 @@ class ConsumerFiles:
                 continue  # another runner has made a step, and removed it
         return self._latest()
 
-    def put(self, progress: Progress) -> bool:
+    def put(self, progress: ConsumerProgress) -> bool:
         """Whether this state is now the consumer's. False if another runner has made a step meanwhile."""
         path, data = self._path(progress.number), _encoded(progress)
         if not self.storage.put_if_absent(path, data) and not self._is_same(path, data):
@@ -114,7 +114,7 @@ class ConsumerFiles:
             if name.endswith(_VIEW_SUFFIX) and name not in names and is_old:
                 discard(self.storage, entry.path)
 
-    def _latest(self) -> Progress | None:
+    def _latest(self) -> ConsumerProgress | None:
         numbers = self._numbers()
         if not numbers:
             return None
@@ -161,18 +161,18 @@ def kept_for_consumers(storage: Storage, now_ms: int) -> frozenset[str]:
     return frozenset(kept)
 
 
-def _encoded(progress: Progress) -> bytes:
+def _encoded(progress: ConsumerProgress) -> bytes:
     document = asdict(progress)
     del document["number"]
     return json.dumps(document, indent=1, sort_keys=True).encode()
 
 
-def _decoded(number: int, document: Mapping[str, Any]) -> Progress:
+def _decoded(number: int, document: Mapping[str, Any]) -> ConsumerProgress:
     def view(stated: Mapping[str, Any] | None) -> ConsumerView | None:
         return None if stated is None else ConsumerView(str(stated["instant"]), str(stated["name"]))
 
     opened = document["open"]
-    return Progress(
+    return ConsumerProgress(
         number=number,
         seconds=int(document["seconds"]),
         zone=str(document["zone"]),

@@ -24,8 +24,8 @@ from eventide_core.service.state.liveness import Liveness
 from eventide_core.service.state.markers_and_heartbeats import instants_with_markers_or_heartbeat
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.service.verification.attempt import Attempt, Problem, require_damage
 from eventide_core.service.verification.files import list_everything, scan_logs
+from eventide_core.service.verification.problems import OrProblem, Problem, require_damage
 from eventide_core.service.verification.timeline import TimelineReader, timeline_names
 from eventide_core.table.files.file_name import path_in
 from eventide_core.table.files.slice_read import BlockFilter
@@ -149,7 +149,7 @@ class FactsReader:
         paths = [
             file_slice.base_file.path for group in slices for file_slice in group if file_slice.base_file is not None
         ]
-        answers = dict(zip(paths, self.engine.map(Attempt(self.audit.row_count), paths), strict=True))
+        answers = dict(zip(paths, self.engine.map(OrProblem(self.audit.row_count), paths), strict=True))
         return BaseFacts(
             {path: rows for path, rows in answers.items() if not isinstance(rows, Problem)},
             {path: problem.text for path, problem in answers.items() if isinstance(problem, Problem)},

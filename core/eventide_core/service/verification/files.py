@@ -7,7 +7,7 @@ from eventide_core.action.verification.parts import BlockFacts, LogScan
 from eventide_core.errors import EventideError
 from eventide_core.ports import Engine, Storage
 from eventide_core.service.state.data_directories import directories_of_data
-from eventide_core.service.verification.attempt import Attempt, Problem, require_damage
+from eventide_core.service.verification.problems import OrProblem, Problem, require_damage
 from eventide_core.table.files.file_name import LogFileName, is_data_file
 from eventide_core.table.files.log_block import BlockType, HeaderKey, read_blocks
 from eventide_core.table.files.slice_read import BlockFilter
@@ -43,7 +43,7 @@ def scan_logs(
     """The blocks of each log file, except dangling links. Raises UnsupportedTableError for records with operations."""
     there = {file.path for file in listing if file.link_target is None}
     logs = [f for f in listing if LogFileName.parse(f.name) is not None and (f.link_target or f.path) in there]
-    scans = engine.map(Attempt(partial(_scan, storage, counted)), logs)
+    scans = engine.map(OrProblem(partial(_scan, storage, counted)), logs)
     return {
         log.path: LogScan((), scan.text) if isinstance(scan, Problem) else scan
         for log, scan in zip(logs, scans, strict=True)

@@ -11,7 +11,7 @@ from eventide_core.action.verification.parts import RecordFacts
 from eventide_core.errors import EventideError
 from eventide_core.ports import ContentAudit, Engine, Progress
 from eventide_core.service.state.table import TableState
-from eventide_core.service.verification.attempt import Attempt, Problem
+from eventide_core.service.verification.problems import OrProblem, Problem
 from eventide_core.table.files.slice_audit import RowDifference
 from eventide_core.table.files.slice_read import SliceRead
 from eventide_core.table.records.record_shape import RecordShape
@@ -39,7 +39,7 @@ class RecordsReader:
             what: str, function: Callable[[T], R], items: Sequence[T], name: Callable[[T], str]
         ) -> list[tuple[T, R]]:
             progress.start(what, len(items))
-            attempt = Attempt(function, skips_unsupported=True)
+            attempt = OrProblem(function, skips_unsupported=True)
             answers = self.engine.map(attempt, items, on_done=progress.advance)
             read: list[tuple[T, R]] = []
             for item, answer in zip(items, answers, strict=True):

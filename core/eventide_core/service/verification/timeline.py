@@ -7,7 +7,7 @@ from eventide_core.action.verification.parts import ArchivedFacts, LogScan
 from eventide_core.errors import CorruptTimelineError, EmptyPlanError
 from eventide_core.ports import ArchivedTimeline, Storage
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.service.verification.attempt import noting
+from eventide_core.service.verification.problems import noting
 from eventide_core.table.files.file_name import path_in
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.commit_metadata import CommitMetadata

@@ -32,6 +32,7 @@ from eventide_core.table.timeline.commit_metadata import (
     ALTER_SCHEMA,
     DROPPED_COLUMNS_KEY,
     RENAMED_COLUMNS_KEY,
+    SCHEMA_KEY,
     WIDENED_COLUMNS_KEY,
     CommitMetadata,
 )
@@ -162,7 +163,7 @@ def _pending(state: TableState, schema: AvroSchema, instant: str, renamed: Mappi
         (DROPPED_COLUMNS_KEY, changes.dropped),
         (RENAMED_COLUMNS_KEY, tuple(f"{old}={new}" for old, new in changes.renamed)),
     )
-    extra = {"schema": schema.text, **{key: ",".join(names) for key, names in named if names}}
+    extra = {SCHEMA_KEY: schema.text, **{key: ",".join(names) for key, names in named if names}}
     extra |= internal_schema_after(state, schema, instant, renamed)
     nothing = WrittenGroups(instant, Index(IndexType.SIMPLE), frozenset(), frozenset())
     return PendingWrite(

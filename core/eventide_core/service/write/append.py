@@ -59,6 +59,7 @@ from eventide_core.table.timeline.checksums import with_checksums
 from eventide_core.table.timeline.commit_metadata import (
     ADDED_COLUMNS_KEY,
     EVENT_TIMES_KEY,
+    SCHEMA_KEY,
     WIDENED_COLUMNS_KEY,
     WRITER,
     WRITER_KEY,
@@ -380,7 +381,7 @@ class _Prepared:
             for key, names in ((ADDED_COLUMNS_KEY, self.changes.added), (WIDENED_COLUMNS_KEY, self.changes.widened))
             if names
         }
-        return {"schema": self.schema.text, WRITER_KEY: WRITER, **event_times, **changes}
+        return {SCHEMA_KEY: self.schema.text, WRITER_KEY: WRITER, **event_times, **changes}
 
 
 def _by_partition(

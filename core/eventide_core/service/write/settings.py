@@ -9,6 +9,7 @@ from eventide_core.config import InsertDuplicates, Options, ParquetCodec, Schema
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.service.facts.event_time_field import has_named_event_time, write_event_time_field
 from eventide_core.service.state.table import TableState
+from eventide_core.table.property_keys import POPULATE_META_FIELDS
 from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.settings.key_format import KeyFormat
 from eventide_core.table.settings.table_config import TableConfig
@@ -25,7 +26,7 @@ from eventide_core.table.timeline.commit_metadata import CommitMetadata
 def write_shape(state: TableState, schema: AvroSchema, options: Options, root: str) -> WriteShape:
     """How records of that Avro schema are written to the table. Raises ConfigError, UnsupportedTableError."""
     config = state.config
-    if config.properties.get("hoodie.populate.meta.fields", "true").lower() != "true":
+    if config.properties.get(POPULATE_META_FIELDS, "true").lower() != "true":
         raise UnsupportedTableError(f"{root} has no meta fields, which eventide needs to write; write to it with Hudi")
     has_bare_keys = options.get(keys.COMPLEX_KEY_NEW_ENCODING)
     event_time_field = write_event_time_field(state, schema, options)

@@ -34,11 +34,11 @@ from eventide_core.table.records.internal_schema import (
 from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.checksums import CHECKSUMS_KEY, with_checksums
-from eventide_core.table.timeline.commit_metadata import CommitMetadata
+from eventide_core.table.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata
 from eventide_core.table.timeline.instant import Instant
 from eventide_core.table.timeline.timeline import Timeline
 
-_STATED: Final = ("schema", LATEST_SCHEMA_KEY)
+_STATED: Final = (SCHEMA_KEY, LATEST_SCHEMA_KEY)
 
 
 def internal_schema_after(

@@ -153,24 +153,6 @@ def decimal_to_epoch_ms(value: Decimal) -> int | None:
     return millis if _INT64_MIN <= millis <= _INT64_MAX else None
 
 
-def double_to_epoch_ms(value: float) -> int | None:
-    """A double in an event-time column as epoch milliseconds; None for NaN, for numbers beyond 64 bits, and for a date.
-
-    Rounds: 1700000000.1 is 100 ms later than 1700000000, although the nearest double is less than that.
-    """
-    if not abs(value) < _INT64_MAX or spells_a_date(abs(int(value))):  # the first is also true for NaN
-        return None
-    match len(str(abs(int(value)))):
-        case 10:
-            return math.floor(value * 1e3)
-        case 16:
-            return math.floor(value / 1e3)
-        case 19:
-            return math.floor(value / 1e6)
-        case _:
-            return math.floor(value)
-
-
 def text_to_epoch_ms(value: str, zone: tzinfo | None = None) -> int | None:
     """A text in an event-time column as epoch milliseconds; None if it is not a time. `zone`: see `iso_to_epoch_ms`."""
     return number_to_epoch_ms(int(value)) if _NUMBER.fullmatch(value) else iso_to_epoch_ms(value, zone)

@@ -2,11 +2,9 @@
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Final
 
 from eventide_core.errors import UnsupportedTableError
-
-LOGGING_KEY: Final = "hoodie.table.cdc.supplemental.logging.mode"
+from eventide_core.table.property_keys import CDC_SUPPLEMENTAL_LOGGING_MODE
 
 
 class SupplementalLogging(StrEnum):
@@ -19,8 +17,10 @@ class SupplementalLogging(StrEnum):
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> "SupplementalLogging":
         """The mode of a table. Raises UnsupportedTableError for an unknown one."""
-        text = properties.get(LOGGING_KEY, cls.DATA_BEFORE_AFTER).upper()
+        text = properties.get(CDC_SUPPLEMENTAL_LOGGING_MODE, cls.DATA_BEFORE_AFTER).upper()
         if text not in cls.__members__:
             known = ", ".join(cls)
-            raise UnsupportedTableError(f"{LOGGING_KEY}={text} in hoodie.properties is not one of {known}")
+            raise UnsupportedTableError(
+                f"{CDC_SUPPLEMENTAL_LOGGING_MODE}={text} in hoodie.properties is not one of {known}"
+            )
         return cls(text)

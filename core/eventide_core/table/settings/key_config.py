@@ -4,9 +4,9 @@ import re
 from collections.abc import Mapping
 
 from eventide_core.errors import UnsupportedTableError
+from eventide_core.table.property_keys import KEY_GENERATORS, POPULATE_META_FIELDS, RECORDKEY_FIELDS
 from eventide_core.table.settings.properties import names
 
-_GENERATOR = ("hoodie.table.keygenerator.type", "hoodie.table.keygenerator.class")
 _KEY_GENERATORS = ("", "SIMPLE", "COMPLEX", "TIMESTAMP", "TIMESTAMPBASED", "CUSTOM", "NONPARTITION", "NONPARTITIONED")
 """The key generators, by type or by class, that build keys from the record key fields alone."""
 
@@ -16,16 +16,16 @@ def virtual_key_fields(properties: Mapping[str, str], root: str) -> tuple[str, .
 
     Raises UnsupportedTableError if Hudi's readers would build another key from the columns.
     """
-    if properties.get("hoodie.populate.meta.fields", "true").lower() == "true":
+    if properties.get(POPULATE_META_FIELDS, "true").lower() == "true":
         return ()
-    fields = names(properties, "hoodie.table.recordkey.fields")
-    named = next((key for key in _GENERATOR if properties.get(key)), _GENERATOR[0])
+    fields = names(properties, RECORDKEY_FIELDS)
+    named = next((key for key in KEY_GENERATORS if properties.get(key)), KEY_GENERATORS[0])
     generator = properties.get(named, "")
     kind = re.sub(r"(_AVRO|Avro)?(KeyGenerator)?$", "", generator.rpartition(".")[2]).replace("_", "").upper()
-    place, cure = f"{root}: hoodie.populate.meta.fields=false", "rewrite it with hoodie.populate.meta.fields=true"
+    place, cure = f"{root}: {POPULATE_META_FIELDS}=false", f"rewrite it with {POPULATE_META_FIELDS}=true"
     if not fields:
         raise UnsupportedTableError(
-            f"{place}: a table with neither meta fields nor record key fields (hoodie.table.recordkey.fields); {cure}"
+            f"{place}: a table with neither meta fields nor record key fields ({RECORDKEY_FIELDS}); {cure}"
         )
     if kind not in _KEY_GENERATORS:
         raise UnsupportedTableError(

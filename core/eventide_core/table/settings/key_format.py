@@ -14,6 +14,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from eventide_core.errors import UnsupportedTableError
+from eventide_core.table.property_keys import (
+    HIVE_STYLE_PARTITIONING,
+    KEY_GENERATOR_CLASS_NAME,
+    KEY_GENERATOR_TYPE,
+    URL_ENCODE_PARTITIONING,
+)
 from eventide_core.table.records.partition_values import PartitionExtractor
 from eventide_core.table.settings.table_config import TableConfig
 
@@ -177,8 +183,8 @@ class KeyFormat:
         return cls(
             key_fields=config.record_key_fields,
             partition_fields=config.partition_fields,
-            is_hive_style=properties.get("hoodie.datasource.write.hive_style_partitioning", "false").lower() == "true",
-            is_url_encoded=properties.get("hoodie.datasource.write.partitionpath.urlencode", "false").lower() == "true",
+            is_hive_style=properties.get(HIVE_STYLE_PARTITIONING, "false").lower() == "true",
+            is_url_encoded=properties.get(URL_ENCODE_PARTITIONING, "false").lower() == "true",
             names_key_fields=names_key_fields,
             partition_time=_partition_time({**(times or {}), **properties}, generator, root) if time_fields else None,
             time_fields=time_fields,
@@ -187,7 +193,7 @@ class KeyFormat:
 
 
 def _generator(properties: Mapping[str, str], config: TableConfig, root: str) -> KeyGenerator:
-    stated = properties.get("hoodie.table.keygenerator.type") or properties.get("hoodie.table.keygenerator.class")
+    stated = properties.get(KEY_GENERATOR_TYPE) or properties.get(KEY_GENERATOR_CLASS_NAME)
     if stated is None:
         if not config.partition_fields:
             return KeyGenerator.NON_PARTITION

@@ -12,6 +12,7 @@ from typing import Final
 
 from eventide_core.cure import Cure
 from eventide_core.errors import MissingFileError, NotAHudiTableError, ResourceLimitError
+from eventide_core.table.property_keys import DATABASE_NAME, TABLE_CHECKSUM, TABLE_NAME
 
 PROPERTIES_PATH = ".hoodie/hoodie.properties"
 BACKUP_PATH = f"{PROPERTIES_PATH}.backup"
@@ -29,16 +30,15 @@ _SIGNS: Final = (
 )
 """Files that show what a directory without settings is."""
 
-ReadRange = Callable[[str, int, int], bytes]
+ReadFileRange = Callable[[str, int, int], bytes]
 """As Storage.read_range: path, offset, length. Raises MissingFileError."""
 
-_CHECKSUM = "hoodie.table.checksum"
 _KEY_AND_VALUE = re.compile(r"(?P<key>(?:\\.|[^\\=])*)(?:=(?P<value>.*)|\\)?", re.DOTALL)
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
-def settings_text(read_range: ReadRange, root: str) -> str:
+def settings_text(read_range: ReadFileRange, root: str) -> str:
     """The text of the current settings; `root` names the table in errors.
 
     Raises NotAHudiTableError if there are no complete settings, and ResourceLimitError if the file is far too large.
@@ -55,7 +55,7 @@ def settings_text(read_range: ReadRange, root: str) -> str:
     )
 
 
-def known_settings(read_range: ReadRange, root: str) -> str | None:
+def known_settings(read_range: ReadFileRange, root: str) -> str | None:
     """The text of the current settings; None if there are none, as before the first commit of a new table.
 
     Raises NotAHudiTableError if they are not complete, and ResourceLimitError.
@@ -84,16 +84,18 @@ def settings_problem(data: bytes) -> str | None:
         properties = _parsed(data.decode())
     except UnicodeDecodeError:
         return "is not a text file"
-    if properties.get(_CHECKSUM) == table_checksum(properties):
+    if properties.get(TABLE_CHECKSUM) == table_checksum(properties):
         return None
-    checksum = f"{_CHECKSUM}={properties[_CHECKSUM]}" if _CHECKSUM in properties else f"no {_CHECKSUM}"
+    checksum = (
+        f"{TABLE_CHECKSUM}={properties[TABLE_CHECKSUM]}" if TABLE_CHECKSUM in properties else f"no {TABLE_CHECKSUM}"
+    )
     return (
         f"contains {checksum}, but the names of database and table result in {table_checksum(properties)}: its writer "
         "stopped halfway, or someone changed it; Hudi doesn't load such a table either"
     )
 
 
-def _exists(read_range: ReadRange, path: str) -> bool:
+def _exists(read_range: ReadFileRange, path: str) -> bool:
     try:
         read_range(path, 0, 1)
     except MissingFileError:
@@ -101,7 +103,7 @@ def _exists(read_range: ReadRange, path: str) -> bool:
     return True
 
 
-def properties_bytes(read_range: ReadRange, path: str) -> bytes:
+def properties_bytes(read_range: ReadFileRange, path: str) -> bytes:
     """A properties file, of which no more than PROPERTIES_BYTES_MAX is read. Raises ResourceLimitError if it has more."""
     data = read_range(path, 0, PROPERTIES_BYTES_MAX + 1)
     if len(data) > PROPERTIES_BYTES_MAX:
@@ -113,7 +115,7 @@ def properties_bytes(read_range: ReadRange, path: str) -> bytes:
 
 def table_checksum(properties: Mapping[str, str]) -> str:
     """Hudi's checksum, which it verifies at every load: the CRC-32 of "<database>.<table>"."""
-    name = f"{properties.get('hoodie.database.name', '')}.{properties.get('hoodie.table.name', '')}"
+    name = f"{properties.get(DATABASE_NAME, '')}.{properties.get(TABLE_NAME, '')}"
     return str(zlib.crc32(name.encode()))
 
 

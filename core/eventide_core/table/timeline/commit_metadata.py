@@ -11,6 +11,9 @@ from eventide_core.table.records.schema import AvroSchema
 LOG_COMPACT = "LOG_COMPACT"
 """The operation type of a log compaction's delta commit."""
 
+SCHEMA_KEY = "schema"
+"""Extra metadata of any commit: the table's Avro schema after it."""
+
 DROPPED_INDEXES_KEY = "eventide.dropped.indexes"
 """Extra metadata of a commit by eventide: the indexes of the metadata table that it dropped, separated by commas."""
 
@@ -112,7 +115,7 @@ class CommitMetadata:
     @property
     def schema(self) -> AvroSchema | None:
         """The table's Avro schema after this write, without Hudi's meta fields; None if the commit has none."""
-        text = self.extra_metadata.get("schema")
+        text = self.extra_metadata.get(SCHEMA_KEY)
         return AvroSchema.of(text).without_meta_fields() if text else None
 
 

@@ -29,8 +29,8 @@ CUT_KEY = "hoodie.ro.event.time.cut"
 _EVENT_TIME_FIELD_KEY = "hoodie.ro.event.time.field"
 WATERMARK_KEY = "hoodie.ro.event.time.watermark"
 LATE_RECORDS_KEY = "hoodie.ro.late.records"
-_CUT_MODE_KEY = "eventide.cut"
-_LINK_MODE_KEY = "eventide.link.mode"
+CUT_MODE_KEY = "eventide.cut"
+LINK_MODE_KEY = "eventide.link.mode"
 _LINKS_KEY = "eventide.symlink.operations"
 _FALLBACKS_KEY = "eventide.fallbacks"
 _WAITING_KEY = "eventide.waiting.event.times"
@@ -66,7 +66,7 @@ class CompactionExtraMetadata:
     @classmethod
     def of(cls, instant: str, commit: CommitMetadata) -> "CompactionExtraMetadata | None":
         """What a completed write published; None if it is not a compaction of eventide."""
-        return cls(instant, commit.extra_metadata) if _LINK_MODE_KEY in commit.extra_metadata else None
+        return cls(instant, commit.extra_metadata) if LINK_MODE_KEY in commit.extra_metadata else None
 
     @classmethod
     def write(
@@ -82,13 +82,13 @@ class CompactionExtraMetadata:
     ) -> "CompactionExtraMetadata":
         """What a compaction publishes. Without a cut it publishes no freshness: the previous cut stays true."""
         texts = {
-            _LINK_MODE_KEY: str(link_mode),
+            LINK_MODE_KEY: str(link_mode),
             _LINKS_KEY: json.dumps(links or {}, sort_keys=True),
             _FALLBACKS_KEY: json.dumps(fallbacks or {}, sort_keys=True),
         }
         if cut is not None:
             texts[CUT_KEY] = str(cut.cut_ms)
-            texts[_CUT_MODE_KEY] = str(cut.cut_mode)
+            texts[CUT_MODE_KEY] = str(cut.cut_mode)
             texts[_EVENT_TIME_FIELD_KEY] = cut.event_time_field
             if cut.watermark_ms is not None:
                 texts[WATERMARK_KEY] = str(cut.watermark_ms)
@@ -110,7 +110,7 @@ class CompactionExtraMetadata:
     @property
     def cut_mode(self) -> CutMode | None:
         """What the cut took; None if the commit does not state it."""
-        text = self.texts.get(_CUT_MODE_KEY)
+        text = self.texts.get(CUT_MODE_KEY)
         return CutMode(text) if text in list(CutMode) else None
 
     @property
@@ -128,9 +128,9 @@ class CompactionExtraMetadata:
 
     @property
     def link_mode(self) -> LinkMode:
-        text = self.texts[_LINK_MODE_KEY]
+        text = self.texts[LINK_MODE_KEY]
         if text not in list(LinkMode):
-            raise self._corrupt(_LINK_MODE_KEY, f"none of {', '.join(LinkMode)}")
+            raise self._corrupt(LINK_MODE_KEY, f"none of {', '.join(LinkMode)}")
         return LinkMode(text)
 
     @property

@@ -28,6 +28,7 @@ from typing import ClassVar, Final
 from eventide_core.errors import CorruptTimelineError
 from eventide_core.table.files.file_name import LogFileName, parse_data_file
 from eventide_core.table.files.file_slice import BaseFile, FileSlice, LogFile
+from eventide_core.table.property_keys import ARCHIVELOG_FOLDER, TIMELINE_HISTORY_PATH, TIMELINE_PATH
 from eventide_core.table.timeline.instant import Action
 from eventide_core.table.timeline.timeline import Timeline
 
@@ -154,7 +155,7 @@ class Layout6(Layout):
         return ".hoodie"
 
     def archive_path(self, timeline_path: str, properties: Mapping[str, str]) -> str:
-        return f"{timeline_path}/{properties.get('hoodie.archivelog.folder', 'archived').strip('/')}".rstrip("/")
+        return f"{timeline_path}/{properties.get(ARCHIVELOG_FOLDER, 'archived').strip('/')}".rstrip("/")
 
     def inflight_clean(self, plan: bytes) -> bytes:
         return plan
@@ -212,10 +213,10 @@ class Layout8(Layout):
     needs_hudi_1 = True
 
     def timeline_path(self, properties: Mapping[str, str]) -> str:
-        return f".hoodie/{properties.get('hoodie.timeline.path', 'timeline').strip('/')}"
+        return f".hoodie/{properties.get(TIMELINE_PATH, 'timeline').strip('/')}"
 
     def archive_path(self, timeline_path: str, properties: Mapping[str, str]) -> str:
-        return f"{timeline_path}/{properties.get('hoodie.timeline.history.path', 'history').strip('/')}"
+        return f"{timeline_path}/{properties.get(TIMELINE_HISTORY_PATH, 'history').strip('/')}"
 
     def inflight_clean(self, plan: bytes) -> bytes:
         del plan

@@ -12,6 +12,7 @@ from eventide.table.creation import created_by_first_commit
 from eventide.table.open_table import task_engine
 from eventide_core.config import BUCKET_HASH_FIELDS, BUCKETS, INDEX_TYPE, Option, Options
 from eventide_core.errors import ConfigError
+from eventide_core.table.property_keys import KEY_GENERATORS, TABLE_TYPE
 from eventide_core.table.settings.key_format import KeyGenerator
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def _statements(config: "TableConfig", words: Mapping[str, Any], options: Option
     single: list[tuple[Option[Any], str | None]] = [
         (keys.TABLE_NAME, config.name),
         (keys.TABLE_VERSION, str(config.version)),
-        (keys.TABLE_TYPE, config.properties.get("hoodie.table.type")),
+        (keys.TABLE_TYPE, config.properties.get(TABLE_TYPE)),
         (keys.MERGE_MODE, str(config.merge_rule)),
         *(
             (option, config.properties.get(str(option), "false"))
@@ -103,7 +104,7 @@ def _statements(config: "TableConfig", words: Mapping[str, Any], options: Option
 
 def _key_generators(config: "TableConfig", options: Options) -> Iterator[tuple[str, str, str]]:
     stated = options.text(keys.KEY_GENERATOR)
-    of_table = (config.properties.get(f"hoodie.table.keygenerator.{kind}") for kind in ("type", "class"))
+    of_table = map(config.properties.get, KEY_GENERATORS)
     actual = next((generator for text in of_table if text and (generator := KeyGenerator.named(text))), None)
     if stated is not None and actual is not None:
         generator = KeyGenerator.named(stated)

@@ -13,7 +13,7 @@ from eventide.cli.row_files import format_of, write_rows
 from eventide.cli.settings import Settings, common_options, table_argument
 from eventide.table.table import Table
 from eventide.table.window import Window, Windows
-from eventide_core.action.windows.progress import LatePolicy, Progress
+from eventide_core.action.windows.progress import ConsumerProgress, LatePolicy
 from eventide_core.errors import WindowTakenError, counted, format_timestamp
 
 _LISTED = 100  # of the windows that are due; a consumer that begins may have years of hours before it
@@ -119,7 +119,7 @@ def _list(settings: Settings, windows: Windows) -> None:
     settings.console.result(document, table_of("", ("begin", "end", "state", "token"), rows))
 
 
-def _listed(windows: Windows, progress: Progress) -> Iterator[dict[str, Any]]:
+def _listed(windows: Windows, progress: ConsumerProgress) -> Iterator[dict[str, Any]]:
     """The open window, the corrections that are known to be due, the closed windows, and the ledger."""
     calendar, held = windows.terms.calendar, progress.open
     if held is not None:
@@ -131,7 +131,7 @@ def _listed(windows: Windows, progress: Progress) -> Iterator[dict[str, Any]]:
         yield {**_of(entry.begin_ms, entry.end_ms, "ledger", True), "instant": entry.instant}
 
 
-def _closed(windows: Windows, progress: Progress) -> Iterator[dict[str, Any]]:
+def _closed(windows: Windows, progress: ConsumerProgress) -> Iterator[dict[str, Any]]:
     held, at = progress.open, progress.next_ms
     if held is not None and not held.is_correction:
         at = held.end_ms

@@ -21,7 +21,7 @@ from eventide_adapters.format.log_file import records as log_records
 from eventide_adapters.format.log_file.blocks import PlacedBlock, read_headers
 from eventide_adapters.format.log_file.delete_block import decode_delete_block
 from eventide_adapters.format.merge import slice_reader
-from eventide_adapters.format.parquet.open_file import BaseFile
+from eventide_adapters.format.parquet.open_file import OpenBaseFile
 from eventide_adapters.format.parquet.row_pages import RowsOfGroups
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_core.errors import EventideError
@@ -115,7 +115,7 @@ class Decoded:
         target: _Fields,
         shape: RecordShape,
         dictionary_candidates: Collection[str],
-        choice: Callable[[BaseFile], RowsOfGroups] | None,
+        choice: Callable[[OpenBaseFile], RowsOfGroups] | None,
         few_rows: int | None,
     ) -> Iterable[pa.RecordBatch]:
         if choice is not None:

@@ -374,7 +374,7 @@ def test_a_machine_without_resources_is_no_damage_of_the_file(
         raise lack
 
     with monkeypatch.context() as patched:
-        patched.setattr(open_file, "BaseFile", fail)
+        patched.setattr(open_file, "OpenBaseFile", fail)
         with pytest.raises(MachineResourcesError, match="run the same command again") as raised:
             list(read_base(storage, PATH, table_fields(SCHEMA)))
     assert raised.value.exit_code == 5

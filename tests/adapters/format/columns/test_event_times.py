@@ -23,11 +23,11 @@ from eventide_core.errors import RecordDecodeError, UnsupportedTableError
 from eventide_core.table.records.event_time import (
     EventTimeRange,
     decimal_to_epoch_ms,
-    double_to_epoch_ms,
     number_to_epoch_ms,
     text_to_epoch_ms,
 )
 from eventide_core.table.records.schema import AvroSchema
+from support.double_event_times import double_to_epoch_ms
 from support.log_files import table_schema
 
 pytestmark = pytest.mark.slow

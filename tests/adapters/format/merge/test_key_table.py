@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide_adapters.format.merge import key_table
-from eventide_adapters.format.merge.key_table import KeyIndex
+from eventide_adapters.format.merge.key_table import KeyTable
 
 pytestmark = pytest.mark.slow
 
@@ -30,7 +30,7 @@ def _expected(keys: list[str], asked: list[str | None]) -> list[int]:
 def test_keys_are_found_where_they_lie_and_others_and_nulls_are_not(
     keys: list[str], questions: list[list[str | None]], data: st.DataObject
 ) -> None:
-    index = KeyIndex(pa.array(keys, pa.string()))
+    index = KeyTable(pa.array(keys, pa.string()))
     for others in questions:
         known = data.draw(st.lists(st.sampled_from(keys), max_size=30)) if keys else []
         asked = data.draw(st.permutations([*others, *known]))
@@ -46,10 +46,10 @@ def test_keys_of_one_length_are_found_among_keys_of_several(length: int, others:
     same = [text.encode()[:length].decode("utf-8", "replace") for text in (key(length) for _ in range(60))]
     keys = list(dict.fromkeys([*same, *(key(draw.randrange(40)) for _ in range(others))]))
     asked: list[str | None] = [*same]
-    assert KeyIndex(pa.array(keys)).find(pa.array(asked)).tolist() == _expected(keys, asked)
+    assert KeyTable(pa.array(keys)).find(pa.array(asked)).tolist() == _expected(keys, asked)
     mixed: list[str | None] = [*keys, "more"]
     alike = list(dict.fromkeys(same))
-    assert KeyIndex(pa.array(alike)).find(pa.array(mixed)).tolist() == _expected(alike, mixed)
+    assert KeyTable(pa.array(alike)).find(pa.array(mixed)).tolist() == _expected(alike, mixed)
 
 
 def test_prints_of_keys_of_one_length_are_those_that_they_have_among_others() -> None:
@@ -74,7 +74,7 @@ def test_prints_that_many_keys_share_make_no_key_another(monkeypatch: pytest.Mon
     keys = [f"key-{number}" for number in range(300)]
     asked: list[str | None] = [None, *(f"key-{number}" for number in range(200, 400))]
     monkeypatch.setattr(key_table, "_prints_of", prints)
-    assert KeyIndex(pa.array(keys)).find(pa.array(asked)).tolist() == _expected(keys, asked)
+    assert KeyTable(pa.array(keys)).find(pa.array(asked)).tolist() == _expected(keys, asked)
 
 
 @given(
@@ -88,7 +88,7 @@ def test_keys_are_numbered_in_order_of_their_first_appearance(keys: list[str], d
     borders = [0, *cuts, len(keys)]
     chunks = [pa.array(keys[start:end], pa.string()) for start, end in itertools.pairwise(borders)]
     with mock.patch.object(key_table, "_NUMBERED_BY_ARROW_MAX", data.draw(st.sampled_from([0, 1 << 14]))):
-        index, numbers = KeyIndex.numbered(pa.chunked_array(chunks, pa.string()))
+        index, numbers = KeyTable.numbered(pa.chunked_array(chunks, pa.string()))
     distinct = list(dict.fromkeys(keys))
     assert index.keys.to_pylist() == distinct
     assert numbers.tolist() == _expected(distinct, list(keys))
@@ -109,7 +109,7 @@ def test_prints_that_many_keys_share_give_no_key_the_number_of_another(
     monkeypatch.setattr(key_table, "_NUMBERED_BY_ARROW_MAX", 0)
     monkeypatch.setattr(key_table, "_prints_of", prints)
     keys = [f"key-{number % 70}" for number in range(300)]
-    index, numbers = KeyIndex.numbered(pa.chunked_array([pa.array(keys)]))
+    index, numbers = KeyTable.numbered(pa.chunked_array([pa.array(keys)]))
     assert [index.keys[int(number)].as_py() for number in numbers] == keys
     assert len(index.keys) == 70
 
@@ -117,30 +117,30 @@ def test_prints_that_many_keys_share_give_no_key_the_number_of_another(
 def test_keys_that_were_numbered_are_found_by_the_same_table(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(key_table, "_NUMBERED_BY_ARROW_MAX", 0)
     keys = [str(number % 900) for number in range(1000)]
-    index, _ = KeyIndex.numbered(pa.chunked_array([pa.array(keys)]))
+    index, _ = KeyTable.numbered(pa.chunked_array([pa.array(keys)]))
     made = mock.Mock(side_effect=AssertionError("made again"))
-    monkeypatch.setattr(key_table._Table, "of", made)
+    monkeypatch.setattr(key_table._Slots, "of", made)
     asked = [str(number) for number in range(500, 1500)]
     assert index.find(pa.array(asked)).tolist() == _expected(list(dict.fromkeys(keys)), list(asked))
 
 
 def test_a_table_that_few_distinct_keys_do_not_need_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(key_table, "_NUMBERED_BY_ARROW_MAX", 0)
-    index, _ = KeyIndex.numbered(pa.chunked_array([pa.array([str(number % 10) for number in range(1000)])]))
+    index, _ = KeyTable.numbered(pa.chunked_array([pa.array([str(number % 10) for number in range(1000)])]))
     assert index._table is None
     assert index.find(pa.array(["7", "x", "0"])).tolist() == [7, -1, 0]
 
 
 def test_the_table_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
-    real: Any = key_table._Table.of
+    real: Any = key_table._Slots.of
 
     def of(prints: Any) -> Any:
         made.append(len(prints))
         return real(prints)
 
-    monkeypatch.setattr(key_table._Table, "of", of)
-    index = KeyIndex(pa.array([str(number) for number in range(1000)]))
+    monkeypatch.setattr(key_table._Slots, "of", of)
+    index = KeyTable(pa.array([str(number) for number in range(1000)]))
     for start in range(0, 2000, 500):
         asked = [str(number) for number in range(start, start + 500)]
         assert index.find(pa.array(asked)).tolist() == _expected([str(number) for number in range(1000)], list(asked))

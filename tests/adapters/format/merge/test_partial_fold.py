@@ -13,10 +13,10 @@ from eventide_adapters.format.log_file.records import DataBlock, DeleteBlock
 from eventide_adapters.format.merge.base_merge import SliceMerge
 from eventide_adapters.format.merge.log_fold import HELD_BYTES, FoldedLogFiles
 from eventide_core.errors import UnsupportedTableError
-from eventide_core.table.records.partial_update import PartialVersion, latest_partial
 from eventide_core.table.records.record_order import MergeRule, Version
 from eventide_core.table.records.record_shape import PartialUpdate, RecordShape
 from eventide_core.table.records.schema import AvroSchema
+from support.partial_versions import PartialVersion, latest_partial
 
 pytestmark = pytest.mark.slow
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventide_adapters.format.metadata_records.merged import Source, can_merge, merged_entries, merged_statistics
+from eventide_adapters.format.metadata_records.merged import RecordSource, can_merge, merged_entries, merged_statistics
 from eventide_adapters.format.metadata_records.records import (
     decode_value,
     encode_value,
@@ -35,8 +35,8 @@ change = st.tuples(st.dictionaries(names, st.integers(1, 9), max_size=3), st.set
 steps = st.lists(st.one_of(st.dictionaries(keys, change, min_size=1), st.frozensets(keys)), max_size=6)
 
 
-def sources_of(history: list[Any], *, has_base: bool) -> tuple[list[Source], dict[bytes, int]]:
-    sources: list[Source] = []
+def sources_of(history: list[Any], *, has_base: bool) -> tuple[list[RecordSource], dict[bytes, int]]:
+    sources: list[RecordSource] = []
     deleted: dict[bytes, int] = {}
     for number, step in enumerate(history):
         if isinstance(step, frozenset):
@@ -50,7 +50,7 @@ def sources_of(history: list[Any], *, has_base: bool) -> tuple[list[Source], dic
             )
             for key, (added, gone) in step.items()
         }
-        sources.append(Source(sorted(values.items()), AvroSchema.of(schema), f"file {number}", is_merged))
+        sources.append(RecordSource(sorted(values.items()), AvroSchema.of(schema), f"file {number}", is_merged))
     return sources, deleted
 
 
@@ -75,7 +75,7 @@ def test_a_merge_leaves_what_the_versions_come_to(history: list[Any], has_base: 
         assert not any(info["isDeleted"] for info in read.values())
         assert {name: info["size"] for name, info in read.items()} == merged_files(versions[key.decode()])
     # A merge of what a merge has left changes nothing.
-    again = list(merged_entries("files", [Source(merged, SCHEMA, "base", is_merged=True)], {}, SCHEMA))
+    again = list(merged_entries("files", [RecordSource(merged, SCHEMA, "base", is_merged=True)], {}, SCHEMA))
     assert again == merged
 
 
@@ -165,7 +165,7 @@ OF_PAIRS = AvroSchema.of("""{"type": "record", "name": "HoodieMetadataRecord", "
 @pytest.mark.parametrize("is_last_deleted", [False, True])
 def test_a_pair_of_a_secondary_index_stays_unless_its_last_version_is_deleted(is_last_deleted: bool) -> None:
     versions = [secondary_index_value(is_deleted=deleted) for deleted in (not is_last_deleted, is_last_deleted)]
-    sources = [Source([(b"oslo$k1", encode_value(version, OF_PAIRS))], OF_PAIRS, "file") for version in versions]
+    sources = [RecordSource([(b"oslo$k1", encode_value(version, OF_PAIRS))], OF_PAIRS, "file") for version in versions]
     entries = [key for key, _ in merged_entries("secondary_index_by_city", sources, {}, OF_PAIRS)]
     assert entries == ([] if is_last_deleted else [b"oslo$k1"])
 

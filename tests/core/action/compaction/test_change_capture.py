@@ -6,7 +6,7 @@ from eventide_core.action.compaction.change_capture import writes_change_logs
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.table.files.file_name import BaseFileName, LogFileName
 from eventide_core.table.files.file_slice import BaseFile, FileSlice, LogFile
-from eventide_core.table.records.supplemental_logging import LOGGING_KEY, SupplementalLogging
+from eventide_core.table.records.supplemental_logging import SupplementalLogging
 from eventide_core.table.settings.table_config import TableConfig
 
 T = "20261122000000000"
@@ -53,7 +53,9 @@ def test_where_inserts_are_logs_changes_may_be_read_from_compactions(
 
 @pytest.mark.parametrize("text", ["data_before", "DATA_BEFORE"])
 def test_the_mode_is_read_in_either_case(text: str) -> None:
-    assert SupplementalLogging.of({LOGGING_KEY: text}) is SupplementalLogging.DATA_BEFORE
+    assert (
+        SupplementalLogging.of({"hoodie.table.cdc.supplemental.logging.mode": text}) is SupplementalLogging.DATA_BEFORE
+    )
     assert SupplementalLogging.of({}) is SupplementalLogging.DATA_BEFORE_AFTER
 
 

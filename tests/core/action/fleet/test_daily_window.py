@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventide_core.action.fleet.daily_window import Window
+from eventide_core.action.fleet.daily_window import DailyWindow
 from eventide_core.errors import ConfigError
 
-NIGHT = Window.parse("22:00-06:00", ZoneInfo("Europe/Berlin"))
+NIGHT = DailyWindow.parse("22:00-06:00", ZoneInfo("Europe/Berlin"))
 
 
 def ms(text: str) -> int:
@@ -39,12 +39,12 @@ def test_a_window_names_its_next_opening_and_its_next_close() -> None:
 @pytest.mark.parametrize("text", ["22-06", "24:00-06:00", "22:00-06:60", "06:00-06:00", ""])
 def test_another_form_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="window"):
-        Window.parse(text)
+        DailyWindow.parse(text)
 
 
 @given(st.integers(0, 1439), st.integers(1, 1439), st.integers(0, 10**10))
 def test_a_window_is_open_between_its_opening_and_its_close(start: int, length: int, second: int) -> None:
-    window = Window(start, (start + length) % 1440)
+    window = DailyWindow(start, (start + length) % 1440)
     now_ms = second * 1000
     opens, closes = window.opens_at(now_ms), window.closes_at(now_ms)
     assert window.is_open(now_ms) == (closes < opens)

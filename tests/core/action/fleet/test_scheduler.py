@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventide_core.action.fleet.daily_window import Window
+from eventide_core.action.fleet.daily_window import DailyWindow
 from eventide_core.action.fleet.scheduler import (
     FleetScheduler,
     Forecast,
@@ -80,7 +80,7 @@ def test_a_table_that_fails_backs_off_up_to_a_bound_and_the_first_success_ends_t
 
 def test_a_table_is_chosen_only_in_its_window() -> None:
     scheduler = FleetScheduler()
-    scheduler.add(Target("a", HOUR, Window(120, 180)), 0)
+    scheduler.add(Target("a", HOUR, DailyWindow(120, 180)), 0)
     assert scheduler.start(0) is None
     assert scheduler.wakes_at(0) == 2 * HOUR
     assert scheduler.start(2 * HOUR) == "a"
@@ -89,7 +89,7 @@ def test_a_table_is_chosen_only_in_its_window() -> None:
 def test_a_table_whose_window_closes_before_its_target_is_missed_goes_first() -> None:
     scheduler = FleetScheduler()
     scheduler.add(Target("day", 5 * HOUR), 0)
-    scheduler.add(Target("night", 20 * HOUR, Window(0, 60)), 0)
+    scheduler.add(Target("night", 20 * HOUR, DailyWindow(0, 60)), 0)
     assert scheduler.start(30 * MINUTE) == "night"
 
 

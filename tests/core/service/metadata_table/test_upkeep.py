@@ -21,7 +21,8 @@ from eventide_adapters.storage.local import LocalStorage
 from eventide_core.config import METADATA_COMPACT_AFTER
 from eventide_core.errors import ConfigError, RefusedError, UnsupportedTableError, format_timestamp
 from eventide_core.ports import AddedFile, FileChanges, NoProgress, Storage
-from eventide_core.service.metadata_table.upkeep import drop_metadata_table, revert_update
+from eventide_core.service.metadata_table.drop import drop_metadata_table
+from eventide_core.service.metadata_table.upkeep import revert_update
 from eventide_core.table.settings.metadata_table import RowChange
 from eventide_core.table.settings.write_shape import WriteOperation
 from eventide_core.table.timeline.instant import next_instant_time

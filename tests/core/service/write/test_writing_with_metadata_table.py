@@ -23,7 +23,6 @@ from eventide_adapters.format.metadata_records.records import (
 from eventide_adapters.format.metadata_table.table import HudiMetadataTable
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.errors import CorruptLogBlockError, UnsupportedTableError
-from eventide_core.table.settings.table_config import METADATA_PARTITIONS_KEY
 from support import golden
 from support.metadata_updates import set_property
 
@@ -52,7 +51,7 @@ def path(tmp_path: Path) -> Path:
     definition = {"sourceFields": INDEXED, "version": "V2"}
     (made / ".hoodie/.index_defs").mkdir()
     (made / ".hoodie/.index_defs/index.json").write_text(json.dumps({"indexDefinitions": {"column_stats": definition}}))
-    set_property(made, METADATA_PARTITIONS_KEY, ",".join(["files", *FILE_GROUPS]))
+    set_property(made, "hoodie.table.metadata.partitions", ",".join(["files", *FILE_GROUPS]))
     return made
 
 
@@ -188,7 +187,7 @@ def has_index(path: Path, name: str, kind: str, column: str, version: str = "V2"
     document = json.loads(definitions.read_text())
     document["indexDefinitions"][name] = {"indexType": kind, "sourceFields": [column], "version": version}
     definitions.write_text(json.dumps(document))
-    set_property(path, METADATA_PARTITIONS_KEY, ",".join(sorted(["files", *FILE_GROUPS, name])))
+    set_property(path, "hoodie.table.metadata.partitions", ",".join(sorted(["files", *FILE_GROUPS, name])))
 
 
 @pytest.mark.parametrize("version", ["V1", "V2"])

@@ -12,11 +12,11 @@ from eventide_core.errors import InvalidThresholdError
 from eventide_core.table.records.event_time import (
     EventTimeRange,
     decimal_to_epoch_ms,
-    double_to_epoch_ms,
     number_to_epoch_ms,
     parse_threshold,
     text_to_epoch_ms,
 )
+from support.double_event_times import double_to_epoch_ms
 
 moments = st.datetimes(
     min_value=datetime(1, 1, 2),  # noqa: DTZ001 - the zone comes with `timezones`

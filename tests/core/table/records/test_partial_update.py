@@ -8,9 +8,10 @@ import pytest
 from eventide_core.action.compaction.slice_split import carried_tombstone, judge_split
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.table.records.key_history import KeyHistory
-from eventide_core.table.records.partial_update import PartialVersion, is_in_order, latest_partial
+from eventide_core.table.records.partial_update import is_in_order
 from eventide_core.table.records.record_order import MergeRule, Version
 from eventide_core.table.records.schema import AvroSchema
+from support.partial_versions import PartialVersion, latest_partial
 
 EVENT, COMMIT = MergeRule.EVENT_TIME_ORDERING, MergeRule.COMMIT_TIME_ORDERING
 COLUMNS = "xy"

@@ -12,7 +12,7 @@ from eventide_core.table.settings.properties import (
     BACKUP_PATH,
     PROPERTIES_BYTES_MAX,
     PROPERTIES_PATH,
-    ReadRange,
+    ReadFileRange,
     parse_properties,
     settings_text,
 )
@@ -43,7 +43,7 @@ def test_no_text_is_too_odd_for_a_properties_file(text: str) -> None:
     assert isinstance(parse_properties(text), dict)
 
 
-def reader(*looks: Mapping[str, str]) -> ReadRange:
+def reader(*looks: Mapping[str, str]) -> ReadFileRange:
     """Gives the files as each look in turn finds them."""
     answers = iter(looks)
 

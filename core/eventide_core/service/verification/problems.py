@@ -20,7 +20,7 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt(Generic[T, R]):
+class OrProblem(Generic[T, R]):
     """A picklable call that returns a Problem if the table is at fault. Failures of storage and engine still raise.
 
     `function` is called with one item, such as a path or a slice. `skips_unsupported`: what eventide does not support is a

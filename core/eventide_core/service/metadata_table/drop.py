@@ -1,0 +1,47 @@
+"""Drops indexes of Hudi's metadata table, or all of it.
+
+eventide writes in Hudi's order:
+
+1. The table's settings without them, so that no reader uses them any more.
+2. The definitions of the indexes without those that are dropped; if all is dropped, the definitions stay.
+3. Their files are removed.
+
+A crash leaves what no reader uses. A second run removes it.
+"""
+
+from collections.abc import Collection
+
+from eventide_core.access.files import remove_tree
+from eventide_core.ports import MetadataTable, Storage
+from eventide_core.table.files.table_path import INDEX_DEFINITIONS, METADATA_DIRECTORY
+from eventide_core.table.property_keys import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
+from eventide_core.table.settings.properties import PROPERTIES_PATH, settings_text
+
+
+def drop_indexes(storage: Storage, table: MetadataTable, partitions: Collection[str]) -> None:
+    """Drops these partitions of the metadata table."""
+    if not partitions:
+        return
+    prefix = f"{METADATA_PARTITIONS}="
+    lines = settings_text(storage.read_range, storage.root).splitlines(keepends=True)
+    kept = [_without(line, partitions) if line.startswith(prefix) else line for line in lines]
+    if kept != lines:
+        storage.put(PROPERTIES_PATH, "".join(kept).encode())
+    definitions = table.definitions_without(partitions)
+    if definitions is not None:
+        storage.put(INDEX_DEFINITIONS, definitions)
+    for partition in partitions:
+        remove_tree(storage, f"{METADATA_DIRECTORY}/{partition}")
+
+
+def drop_metadata_table(storage: Storage) -> None:
+    """Removes the metadata table: readers list the directories, until a rebuild or the next write of Hudi makes it again."""
+    keys = tuple(f"{key}=" for key in (METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT))
+    lines = settings_text(storage.read_range, storage.root).splitlines(keepends=True)
+    storage.put(PROPERTIES_PATH, "".join(line for line in lines if not line.startswith(keys)).encode())
+    remove_tree(storage, METADATA_DIRECTORY)
+
+
+def _without(line: str, partitions: Collection[str]) -> str:
+    key, _, names = line.rstrip("\r\n").partition("=")
+    return f"{key}={','.join(name for name in names.split(',') if name.strip() not in partitions)}\n"
