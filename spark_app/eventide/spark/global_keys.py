@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 
 from eventide.spark.engine import parallelism
 from eventide.spark.packed_rows import RecordBatches, gathered
+from eventide_adapters.format.columns.java_hash import file_group_numbers
 from eventide_adapters.format.log_file.ordering_values import orderings_of
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
 from eventide_adapters.format.write.global_keys import HomeLookup, Homes, place_records
@@ -33,7 +34,6 @@ from eventide_adapters.format.write.indexed_keys import (
     place_decided,
     place_located,
 )
-from eventide_adapters.format.write.java_hash import index_groups_of
 from eventide_adapters.format.write.keyed_records import combined, keyed_schema
 from eventide_core.ports import KeyIndex, Storage
 from eventide_core.table.files.slice_read import SliceRead
@@ -127,7 +127,7 @@ class _Numbered:
     def __call__(self, batches: RecordBatches) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             keys = batch.column(batch.schema.get_field_index(RECORD_KEY))
-            numbers = index_groups_of(keys, self.index.file_groups)
+            numbers = file_group_numbers(keys, self.index.file_groups)
             yield batch.append_column(_NUMBER, pa.array(numbers, pa.int32()))
 
 

@@ -35,7 +35,6 @@ from eventide_adapters.format.parquet.bloom_filter import (
     FOOTER_KEY,
     SIMPLE,
     TYPE_FOOTER_KEY,
-    BloomFilter,
     BloomFilterBuilder,
 )
 from eventide_adapters.format.parquet.dictionary_columns import (
@@ -219,15 +218,6 @@ class BaseFooter:
         return cls(
             metadata.metadata or {}, metadata.num_rows, written if written is not None and written in LEVELS else "gzip"
         )
-
-
-def earlier_bloom(footer: BaseFooter, path: str) -> BloomFilter | None:
-    """The bloom filter in a footer; None if there is none. Raises CorruptBaseFileError."""
-    text = footer.pairs.get(FOOTER_KEY.encode())
-    if text is None:
-        return None
-    type_code = footer.pairs.get(TYPE_FOOTER_KEY.encode(), SIMPLE.encode())
-    return BloomFilter(type_code.decode(errors="replace"), text, path)
 
 
 class BaseFileWriter:

@@ -16,8 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from eventide_adapters.format.base_file.key_range import MAX_KEY_FOOTER, MIN_KEY_FOOTER, java_order
-from eventide_adapters.format.parquet.bloom_filter import FOOTER_KEY, SIMPLE, TYPE_FOOTER_KEY, BloomFilter
+from eventide_adapters.format.base_file.key_range import may_have_one
 from eventide_adapters.format.parquet.filter_proof import excluded
 from eventide_adapters.format.parquet.footer_columns import require_sound_columns
 from eventide_adapters.format.parquet.legacy_calendar import LegacyCalendar
@@ -55,9 +54,9 @@ class RowGroupChoice:
 
     def by_footer(self, file: OpenBaseFile) -> Sequence[int]:
         """The row groups to read, by the footer alone."""
-        if self.keys is not None and self._is_without_keys(file):
-            return ()
         metadata = file.metadata
+        if self.keys is not None and not may_have_one(metadata.metadata or {}, self.keys, self.path):
+            return ()
         kinds = {field.name: field.type for field in file.schema_arrow}
         has_legacy = LegacyCalendar.of(metadata) is not None
         leaves: list[Any] = [metadata.schema.column(number) for number in range(metadata.num_columns)]
@@ -74,19 +73,6 @@ class RowGroupChoice:
         conditions = [_condition(metadata.row_group(number), known) for number in groups]
         is_excluded = excluded(conditions, self.row_filter, self.schema)
         return [number for number in groups if not is_excluded[number]]
-
-    def _is_without_keys(self, file: OpenBaseFile) -> bool:
-        """If the footer excludes every key. A footer without range and filter excludes none."""
-        pairs: dict[bytes, bytes] = file.metadata.metadata or {}
-        least, greatest, bloom = (pairs.get(key.encode()) for key in (MIN_KEY_FOOTER, MAX_KEY_FOOTER, FOOTER_KEY))
-        keys = self.keys or ()
-        if least is not None and greatest is not None:
-            low, high = java_order(least.decode()), java_order(greatest.decode())
-            keys = tuple(key for key in keys if low <= java_order(key) <= high)
-        if not keys or bloom is None or "" in keys:
-            return not keys
-        kind = pairs.get(TYPE_FOOTER_KEY.encode(), SIMPLE.encode()).decode(errors="replace")
-        return not BloomFilter(kind, bloom, self.path).may_contain(pa.array(keys, pa.string())).any()
 
 
 def _rises(written: pa.DataType | None, queried: pa.DataType, *, has_legacy: bool) -> bool:

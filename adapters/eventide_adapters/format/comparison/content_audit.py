@@ -18,11 +18,12 @@ from eventide_adapters.format.base_file.event_times import ParquetBaseContent
 from eventide_adapters.format.base_file.key_range import (
     MAX_KEY_FOOTER,
     MIN_KEY_FOOTER,
+    bloom_filter_in,
     java_order,
     least_and_greatest,
 )
 from eventide_adapters.format.base_file.keyed import read_keyed_base
-from eventide_adapters.format.base_file.parquet import read_footer
+from eventide_adapters.format.base_file.parquet import BaseFooter
 from eventide_adapters.format.columns.event_times import event_times_ms
 from eventide_adapters.format.columns.field_path import column_at, top_level
 from eventide_adapters.format.comparison.wrong_keys import wrong_keys
@@ -32,7 +33,6 @@ from eventide_adapters.format.log_file.event_times import event_time_range_of
 from eventide_adapters.format.log_file.records import BlockReader, DataBlock, DeleteBlock
 from eventide_adapters.format.merge.base_merge import merge_columns
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
-from eventide_adapters.format.parquet.bloom_filter import FOOTER_KEY, SIMPLE, TYPE_FOOTER_KEY, BloomFilter
 from eventide_adapters.format.parquet.open_file import open_base
 from eventide_core.access.files import checksum_of_file
 from eventide_core.errors import EventideError, RecordDecodeError, StorageError, UnsupportedTableError
@@ -137,17 +137,19 @@ class ArrowContentAudit:
         return versions, StrayKeys(len(wrong), min(wrong)) if wrong else None
 
     def _hidden_keys(self, path: str, keys: "pa.ChunkedArray[Any]") -> StrayKeys | None:
-        footer = read_footer(self.storage, path)
-        low, high, text = (footer.get(key) for key in (MIN_KEY_FOOTER, MAX_KEY_FOOTER, FOOTER_KEY))
+        pairs = BaseFooter.read(self.storage, path).pairs
+        low, high = pairs.get(MIN_KEY_FOOTER.encode()), pairs.get(MAX_KEY_FOOTER.encode())
         hidden: list[Any] = []
-        bloom = None if text is None else BloomFilter(footer.get(TYPE_FOOTER_KEY, SIMPLE), text, path)
+        bloom = bloom_filter_in(pairs, path)
         for chunk in keys.chunks:
             texts = pc.unique(chunk.filter(pc.not_equal(chunk, pa.scalar("")), null_selection_behavior="drop"))
             if bloom is not None and len(texts):
                 hidden += texts.filter(pa.array(~bloom.may_contain(texts))).to_pylist()
             if low is not None and high is not None and len(texts):
                 ends = least_and_greatest(texts)
-                hidden += [key for key in ends if not java_order(low) <= java_order(key) <= java_order(high)]
+                hidden += [
+                    key for key in ends if not java_order(low.decode()) <= java_order(key) <= java_order(high.decode())
+                ]
         return StrayKeys(len(set(hidden)), str(min(hidden))) if hidden else None
 
     def _unstated_times(self, path: str, base: pa.Table, shape: RecordShape) -> StrayKeys | None:

@@ -17,11 +17,11 @@ import numpy as np
 import pyarrow as pa
 
 from eventide_adapters.format.avro.schema import AvroField, table_fields
+from eventide_adapters.format.base_file.key_range import bloom_filter_in
 from eventide_adapters.format.base_file.keyed import read_keyed_base_and_footer
 from eventide_adapters.format.base_file.parquet import (
     BaseFileWriter,
     BaseFooter,
-    earlier_bloom,
     read_footer,
 )
 from eventide_adapters.format.columns.arrow_numpy import to_arrow, to_texts
@@ -157,7 +157,7 @@ def _bloom(footer: BaseFooter | None, task: MergeTask, deletes: int) -> tuple[Bl
     """
     if task.shape.key_fields:
         return None, False
-    earlier = None if footer is None else earlier_bloom(footer, task.base_path or "")
+    earlier = None if footer is None else bloom_filter_in(footer.pairs, task.base_path or "")
     if footer is None or earlier is None:
         return BloomFilterBuilder(DEFAULT_PARAMETERS), False
     gone = -1 if earlier.key_count is None else earlier.key_count - footer.row_count

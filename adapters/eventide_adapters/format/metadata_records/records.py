@@ -33,6 +33,7 @@ from fastavro.schema import SchemaParseException
 
 from eventide_adapters.format.timeline.container import checked
 from eventide_core.errors import RecordDecodeError
+from eventide_core.table.files.bucket import java_hash
 from eventide_core.table.records.schema import AvroSchema
 
 ALL_PARTITIONS_KEY: Final = "__all_partitions__"
@@ -87,9 +88,7 @@ def bloom_filter_key(partition: str, file_name: str) -> str:
 
 def file_group_number(key: str, file_groups: int) -> int:
     """The number of the file group, in its partition, that contains the record."""
-    code = 0
-    for unit in memoryview(key.encode("utf-16-le")).cast("H"):  # as Java's String.hashCode
-        code = (31 * code + unit) & 0xFFFFFFFF
+    code = java_hash(key)
     return abs(code - (1 << 32) if code >= 1 << 31 else code) % file_groups
 
 

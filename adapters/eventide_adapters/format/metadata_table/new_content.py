@@ -8,9 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from eventide_adapters.format.columns.java_hash import file_group_numbers
 from eventide_adapters.format.log_file.delete_block import encode_delete_block
 from eventide_adapters.format.metadata_records.base_file_writer import write_base_file
-from eventide_adapters.format.metadata_records.file_groups import file_group_numbers
 from eventide_adapters.format.metadata_records.records import (
     ALL_PARTITIONS_KEY,
     Value,

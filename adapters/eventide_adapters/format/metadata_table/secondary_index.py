@@ -24,8 +24,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide_adapters.format.avro.schema import table_fields
+from eventide_adapters.format.columns.java_hash import file_group_numbers
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
-from eventide_adapters.format.metadata_records.file_groups import file_group_numbers
 from eventide_adapters.format.metadata_records.records import secondary_index_value
 from eventide_adapters.format.metadata_table.file_contents import Question, changed_keys
 from eventide_adapters.format.metadata_table.group_records import GroupRecords, Parts

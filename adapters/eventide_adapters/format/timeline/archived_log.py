@@ -93,14 +93,21 @@ _TIMES: Final[Schema] = fastavro.parse_schema(
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
-    """A completed write, and the position of its record."""
+class _Record:
+    """One record of a log file: a state of an instant, and the position."""
 
-    instant: Instant
+    time: str
+    action: str
+    is_completed: bool
     path: str
     schema: AvroSchema
     start: int
     end: int
+
+    @property
+    def instant(self) -> Instant:
+        """That of a completed write."""
+        return Instant(self.time, Action(self.action), State.COMPLETED)
 
 
 @dataclass(slots=True)
@@ -109,9 +116,9 @@ class LogArchivedTimeline:
 
     storage: Storage
     directory: str
-    _entries: dict[str, _Entry] | None = None
-    _by_file: dict[tuple[str, int], tuple[_Entry, ...]] = field(
-        default_factory=dict[tuple[str, int], tuple[_Entry, ...]]
+    _entries: dict[str, _Record] | None = None
+    _by_file: dict[tuple[str, int], tuple[_Record, ...]] = field(
+        default_factory=dict[tuple[str, int], tuple[_Record, ...]]
     )
 
     def refresh(self) -> None:
@@ -268,7 +275,7 @@ class LogArchivedTimeline:
     def _instants_of(self, infos: Iterable[FileInfo]) -> set[tuple[str, str]]:
         return {instant for info in infos for instant in self._instants(info)}
 
-    def _loaded(self) -> dict[str, _Entry]:
+    def _loaded(self) -> dict[str, _Record]:
         if self._entries is None:
             for _ in range(_READS_MAX - 1):
                 with suppress(MissingFileError):  # a merge removed it after the listing
@@ -277,20 +284,21 @@ class LogArchivedTimeline:
             self._entries = self._listed()
         return self._entries
 
-    def _listed(self) -> dict[str, _Entry]:
-        entries: dict[str, _Entry] = {}
-        known: dict[tuple[str, int], tuple[_Entry, ...]] = {}
+    def _listed(self) -> dict[str, _Record]:
+        entries: dict[str, _Record] = {}
+        known: dict[tuple[str, int], tuple[_Record, ...]] = {}
         for _, info in self._logs():
             key = (info.path, info.size)
             known[key] = self._by_file[key] if key in self._by_file else self._read(info.path, info.size)
             # Until a merge of archive logs is complete, an instant can be in two of them.
-            entries |= {entry.instant.requested_time: entry for entry in known[key]}
+            entries |= {entry.time: entry for entry in known[key]}
         self._by_file = known
         return entries
 
-    def _read(self, path: str, size: int) -> tuple[_Entry, ...]:
+    def _read(self, path: str, size: int) -> tuple[_Record, ...]:
         try:
-            return tuple(_entries(_in_pieces(self.storage, path), path, size))
+            records = _records(_in_pieces(self.storage, path), path, size)
+            return tuple(record for record in records if record.is_completed and record.action in _WRITES)
         except CorruptTimelineError:
             if self._is_half_merged(path):
                 return ()  # the log files being merged exist until the merge is complete
@@ -303,25 +311,6 @@ class LogArchivedTimeline:
         except MissingFileError:
             return False
         return plan.text("mergedArchiveFileName") == path.rpartition("/")[2]
-
-
-@dataclass(frozen=True, slots=True)
-class _Record:
-    """One record of a log file: its instant and its position."""
-
-    time: str
-    action: str
-    is_completed: bool
-    schema: AvroSchema
-    start: int
-    end: int
-
-
-def _entries(read: ReadRange, path: str, size: int) -> Iterator[_Entry]:
-    for record in _records(read, path, size):
-        if record.action in _WRITES and record.is_completed:
-            instant = Instant(record.time, Action(record.action), State.COMPLETED)
-            yield _Entry(instant, path, record.schema, record.start, record.end)
 
 
 def _records(read: ReadRange, path: str, size: int) -> Iterator[_Record]:
@@ -339,6 +328,7 @@ def _records(read: ReadRange, path: str, size: int) -> Iterator[_Record]:
                     record.required_text("commitTime"),
                     action or "",
                     state in (None, "COMPLETED"),
+                    path,
                     schema,
                     block.content_offset + start,
                     block.content_offset + end,

@@ -68,8 +68,7 @@ def _entry(file: ArchivedFile, requested: bytes) -> dict[str, Any]:
         # The inflight file of a plan is empty: the requested file has its content.
         is_plan = file.instant.action in (*COMPLETED_ACTION, Action.CLEAN)
         data = requested if is_plan and not file.instant.is_completed else file.data
-        types = next(field["type"] for field in _DEFINITION["fields"] if field["name"] == name)
-        entry[name] = _fitted(_values(data, file.instant.file_name), types)
+        entry[name] = _given(_values(data, file.instant.file_name))
     return entry
 
 
@@ -79,52 +78,8 @@ def _values(data: bytes, path: str) -> Mapping[str, Any]:
     return (read_container(data, path) if data.startswith(MAGIC) else read_json(data, path)).values
 
 
-def _named_types(schema: Any, named: dict[str, Any]) -> dict[str, Any]:
-    """The records that a schema defines, by short name."""
-    match schema:
-        case list():
-            for branch in schema:
-                _named_types(branch, named)
-        case {"type": "record", "name": str(name), "fields": fields}:
-            named[name.rpartition(".")[2]] = schema
-            for field in fields:
-                _named_types(field["type"], named)
-        case {"type": "array", "items": inner} | {"type": "map", "values": inner}:
-            _named_types(inner, named)
-        case _:
-            pass
-    return named
-
-
-_NAMED: Final = _named_types(_DEFINITION, {})
-
-
-def _fitted(value: Any, schema: Any) -> Any:
-    """The value in the schema's form: without unknown fields, and with defaults for absent ones."""
-    match schema:
-        case list():
-            return None if value is None else _fitted(value, next(branch for branch in schema if branch != "null"))
-        case {"type": "record", "fields": fields}:
-            given = value if isinstance(value, dict) else {}
-            return {
-                field["name"]: _absent(field) if part is None else _fitted(part, field["type"])
-                for field in fields
-                for part in (given.get(field["name"]),)
-            }
-        case {"type": "array", "items": items}:
-            return [_fitted(item, items) for item in value]
-        case {"type": "map", "values": values}:
-            return {key: _fitted(item, values) for key, item in value.items()}
-        case str() if schema.rpartition(".")[2] in _NAMED:
-            return _fitted(value, _NAMED[schema.rpartition(".")[2]])
-        case _:
-            return value
-
-
-def _absent(field: Mapping[str, Any]) -> Any:
-    """The value for an absent field."""
-    kind = field["type"]
-    if "default" in field or (isinstance(kind, list) and "null" in kind):
-        return field.get("default")
-    empty: dict[Any, Any] = {"string": "", "array": [], "map": {}, "boolean": False, "int": 0, "long": 0}
-    return empty.get(kind["type"] if isinstance(kind, dict) else kind)
+def _given(value: Any) -> Any:
+    """The value without nulls, in whose place the writer puts the default of a field."""
+    if isinstance(value, dict):
+        return {key: _given(part) for key, part in value.items() if part is not None}
+    return [_given(item) for item in value] if isinstance(value, list) else value

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide_adapters.format.columns.arrow_numpy import Numbers
+from eventide_adapters.format.columns.java_hash import buckets_of, shares_of
 from eventide_adapters.format.write.global_keys import PLACE, HomeLookup, homes_of, place_records
 from eventide_adapters.format.write.incoming_schema import evolved_schema
 from eventide_adapters.format.write.indexed_keys import (
@@ -27,7 +28,6 @@ from eventide_adapters.format.write.indexed_keys import (
     place_located,
     places_of,
 )
-from eventide_adapters.format.write.java_hash import buckets_of, shares_of
 from eventide_adapters.format.write.key_lookup import KeyLookup, LookupTask
 from eventide_adapters.format.write.keyed_records import (
     IS_DELETE,

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide_adapters.format.columns.arrow_numpy import Numbers
+from eventide_adapters.format.columns.java_hash import file_group_numbers
 from eventide_adapters.format.write.global_keys import Homes, homes_of, place_records
-from eventide_adapters.format.write.java_hash import index_groups_of
 from eventide_adapters.format.write.key_lookup import LookupTask
 from eventide_adapters.format.write.keyed_records import IS_DELETE
 from eventide_core.ports import KeyIndex
@@ -71,7 +71,7 @@ class IndexLookup:
 
 def by_index_group(keys: "pa.Array[Any]", index: KeyIndex) -> "tuple[list[tuple[int, pa.Array[Any]]], Numbers]":
     """The lookups of these keys, and the order in which they ask for the keys."""
-    numbers = index_groups_of(keys, index.file_groups)
+    numbers = file_group_numbers(keys, index.file_groups)
     order = np.argsort(numbers, kind="stable")
     asked, begins = np.unique(numbers[order], return_index=True)
     borders = pairwise([*begins, len(keys)])

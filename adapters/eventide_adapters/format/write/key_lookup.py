@@ -16,17 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide_adapters.format.avro.schema import table_fields
-from eventide_adapters.format.base_file.key_range import (
-    MAX_KEY_FOOTER,
-    MIN_KEY_FOOTER,
-    java_order,
-)
+from eventide_adapters.format.base_file.key_range import may_have_one
 from eventide_adapters.format.base_file.keyed import read_keyed_base
-from eventide_adapters.format.base_file.parquet import (
-    read_footer,
-)
+from eventide_adapters.format.base_file.parquet import BaseFooter
 from eventide_adapters.format.log_file.records import DataBlock, iter_log_records
-from eventide_adapters.format.parquet.bloom_filter import FOOTER_KEY, SIMPLE, TYPE_FOOTER_KEY, BloomFilter
 from eventide_core.ports import Storage
 from eventide_core.table.files.slice_read import SliceRead
 from eventide_core.table.records.record_shape import RecordShape
@@ -67,7 +60,7 @@ class KeyLookup:
 
     def _keys(self, task: LookupTask) -> "Iterator[pa.Array[Any]]":
         path = task.file_slice.base_path
-        if path is not None and not (task.by_bloom and self._is_excluded(path, task.keys)):
+        if path is not None and (not task.by_bloom or self._may_have_one(path, task.keys)):
             for batch in read_keyed_base(self.storage, path, table_fields(task.shape.schema, [RECORD_KEY]), task.shape):
                 yield batch.column(0)
         logs = task.file_slice.log_paths
@@ -77,14 +70,6 @@ class KeyLookup:
             if isinstance(block, DataBlock):
                 yield block.records.column(RECORD_KEY)
 
-    def _is_excluded(self, path: str, keys: "pa.Array[Any]") -> bool:
-        """If the footer excludes every key, by its range of keys and its filter. A footer with neither excludes none."""
-        footer = read_footer(self.storage, path)
-        least, greatest, text = (footer.get(key) for key in (MIN_KEY_FOOTER, MAX_KEY_FOOTER, FOOTER_KEY))
+    def _may_have_one(self, path: str, keys: "pa.Array[Any]") -> bool:
         texts: list[Any] = keys.to_pylist()
-        if least is not None and greatest is not None:
-            low, high = java_order(least), java_order(greatest)
-            texts = [key for key in texts if low <= java_order(key) <= high]
-        if not texts or text is None:
-            return not texts
-        return not BloomFilter(footer.get(TYPE_FOOTER_KEY, SIMPLE), text, path).may_contain(pa.array(texts)).any()
+        return may_have_one(BaseFooter.read(self.storage, path).pairs, texts, path)

@@ -54,7 +54,6 @@ def new_file_id(bucket: int, uuid: str) -> str:
 def java_hash(text: str) -> int:
     """Java's `String.hashCode` as an unsigned 32-bit number."""
     result = 0
-    units = text.encode("utf-16-be", "surrogatepass")
-    for position in range(0, len(units), 2):
-        result = (31 * result + int.from_bytes(units[position : position + 2], "big")) & 0xFFFF_FFFF
+    for unit in memoryview(text.encode("utf-16-le", "surrogatepass")).cast("H"):
+        result = (31 * result + unit) & 0xFFFF_FFFF
     return result

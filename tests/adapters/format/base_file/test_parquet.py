@@ -14,10 +14,10 @@ import pytest
 
 from eventide_adapters.format.avro.schema import arrow_schema, record_fields, table_fields
 from eventide_adapters.format.base_file import parquet as base_parquet
+from eventide_adapters.format.base_file.key_range import bloom_filter_in
 from eventide_adapters.format.base_file.parquet import (
     BaseFileWriter,
     BaseFooter,
-    earlier_bloom,
     read_base,
     read_footer,
 )
@@ -149,7 +149,7 @@ def test_the_footer_holds_what_an_index_of_hudi_looks_for(storage: MemoryStorage
         "org.apache.spark.version": "3.3.0",
         "eventide.note": "ours",
     }
-    earlier = earlier_bloom(BaseFooter.read(storage, PATH), PATH)
+    earlier = bloom_filter_in(BaseFooter.read(storage, PATH).pairs, PATH)
     assert earlier is not None
     assert (earlier.parameters, earlier.key_count) == (BLOOM, 3)
 
@@ -159,7 +159,7 @@ def test_a_simple_filter_has_no_type_code_as_hudi_leaves_it(storage: MemoryStora
     write(storage, [rows(["k"])], bloom=simple)
     footer = BaseFooter.read(storage, PATH)
     assert b"hoodie_bloom_filter_type_code" not in footer.pairs
-    bloom = earlier_bloom(footer, PATH)
+    bloom = bloom_filter_in(footer.pairs, PATH)
     assert bloom is not None
     assert (bloom.parameters.type_code, bloom.key_count) == ("SIMPLE", None)
 

@@ -8,7 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from eventide_adapters.format.base_file.parquet import BaseFileWriter, BaseFooter, earlier_bloom
+from eventide_adapters.format.base_file.key_range import bloom_filter_in
+from eventide_adapters.format.base_file.parquet import BaseFileWriter, BaseFooter
 from eventide_adapters.format.parquet.bloom_filter import DEFAULT_PARAMETERS, BloomFilterBuilder
 from eventide_adapters.storage.faulty import FaultyStorage
 from eventide_adapters.storage.memory import MemoryStorage
@@ -70,7 +71,7 @@ def test_the_bloom_filter_is_extended_until_a_tenth_of_its_keys_have_no_row(
     footer = BaseFooter.read(storage, NEW_BASE)
     written = [each["_hoodie_record_key"] for each in new_rows(storage)]
     assert written == [*(f"k{number}" for number in range(deleted, 40)), "new"]
-    bloom = earlier_bloom(footer, NEW_BASE)
+    bloom = bloom_filter_in(footer.pairs, NEW_BASE)
     assert bloom is not None
     assert bloom.may_contain(pa.array(written)).all()
     assert bloom.may_contain(pa.array(gone)).all() == (deleted == 4)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventide_adapters.format.metadata_records.file_groups import file_group_numbers
+from eventide_adapters.format.columns.java_hash import file_group_numbers
 from eventide_adapters.format.metadata_records.records import (
     bloom_filter_key,
     column_stats_key,

@@ -4,7 +4,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventide_adapters.format.write.java_hash import buckets_of, java_hashes
+from eventide_adapters.format.columns.java_hash import buckets_of, java_hashes
 from eventide_core.table.files.bucket import bucket_of, java_hash
 
 TEXTS = st.lists(st.one_of(st.text("abz019-", max_size=40), st.text(max_size=8)), min_size=1, max_size=20)

@@ -1,4 +1,4 @@
-"""Java's hash codes of whole columns of texts, and the buckets that Hudi's index derives from them."""
+"""Java's hash codes of whole columns of texts, and the buckets and file groups that Hudi's indexes derive from them."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -6,7 +6,9 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from eventide_adapters.format.columns.arrow_numpy import to_flags
 from eventide_core.table.files.bucket import INT_MAX, java_hash
 
 Hashes = npt.NDArray[np.uint32]
@@ -16,24 +18,18 @@ _SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)  # Knuth's multiplier: adjacent h
 
 def java_hashes(texts: "pa.Array[Any]") -> Hashes:
     """`String.hashCode` of each text, as an unsigned number. The column has no nulls."""
-    count = len(texts)
-    if count == 0:
-        return np.zeros(0, np.uint32)
-    buffers: list[Any] = texts.buffers()
-    offsets = np.frombuffer(buffers[1], np.int32)[texts.offset : texts.offset + count + 1].astype(np.int64)
-    data = np.frombuffer(buffers[2] or b"", np.uint8)[offsets[0] : offsets[-1]]
-    if bool((data >= 0x80).any()):
-        # Java hashes UTF-16, but Arrow stores UTF-8 bytes.
-        decoded: list[Any] = texts.to_pylist()
-        return np.array([java_hash(text) for text in decoded], np.uint32)
+    _, bounds, content = (memoryview(b"" if buffer is None else buffer) for buffer in texts.buffers())
+    data = np.frombuffer(content, np.uint8)
+    offsets = np.frombuffer(bounds, np.int32, len(texts) + 1, 4 * texts.offset) if len(texts) else np.zeros(1, np.int32)
     lengths = np.diff(offsets)
-    powers = np.cumprod(np.concatenate([[1], np.full(max(int(lengths.max()) - 1, 0), 31)]).astype(np.uint32))
-    ends = np.repeat(offsets[1:] - offsets[0], lengths)
-    terms = data.astype(np.uint32) * powers[ends - 1 - np.arange(len(data))]
-    hashes = np.zeros(count, np.uint32)
-    filled = lengths > 0
-    if len(data):
-        hashes[filled] = np.add.reduceat(terms, (offsets[:-1] - offsets[0])[filled], dtype=np.uint32)
+    hashes, longer, place = np.zeros(len(texts), np.uint32), np.flatnonzero(lengths), 0
+    while len(longer):
+        hashes[longer] = hashes[longer] * np.uint32(31) + data[offsets[longer] + place]
+        place += 1
+        longer = longer[lengths[longer] > place]
+    # Java hashes UTF-16, but Arrow stores UTF-8 bytes.
+    for row in np.flatnonzero(~to_flags(pc.string_is_ascii(texts))).tolist():
+        hashes[row] = java_hash(texts[row].as_py())
     return hashes
 
 
@@ -45,7 +41,7 @@ def buckets_of(columns: "Sequence[pa.Array[Any]]", buckets: int) -> npt.NDArray[
     return (hashes & np.uint32(INT_MAX)).astype(np.int64) % buckets
 
 
-def index_groups_of(keys: "pa.Array[Any]", file_groups: int) -> npt.NDArray[np.int64]:
+def file_group_numbers(keys: "pa.Array[Any]", file_groups: int) -> npt.NDArray[np.int64]:
     """The file group of the metadata table that has the record of each key, in a partition with that many file groups."""
     return np.abs(java_hashes(keys).view(np.int32).astype(np.int64)) % file_groups
 
