@@ -16,8 +16,6 @@ from eventide.table.arguments import options_of, progress_of, require_given_text
 from eventide.table.maintenance import TableMaintenance
 from eventide.table.open_table import task_engine
 from eventide.table.schema import TableSchema
-from eventide.table.tags import TableTags
-from eventide.table.windows import TableWindows
 from eventide.table.writes import TableWrites
 from eventide_core.config import SANITIZE_NAMES
 from eventide_core.errors import ConfigError, EventideError, NothingToDoError
@@ -42,7 +40,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Table(TableWrites, TableSchema, TableTags, TableWindows, TableMaintenance):
+class Table(TableWrites, TableSchema, TableMaintenance):
     """A Hudi table. Every method reads the table's state again."""
 
     uri: str
