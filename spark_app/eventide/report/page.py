@@ -50,7 +50,10 @@ def render(report: Report) -> str:
         f'<header><h1>{shown(config.name)}</h1><p class="soft">{about}</p></header>',
         "<main>",
         _lead(report),
-        f'<div class="answers"><section>{_why(report)}</section><section>{what_to_do(report)}</section></div>',
+        (
+            f'<div class="answers"><section><h2>Why not fresher</h2><p>{_reason(report)}</p></section>'
+            f"<section>{what_to_do(report)}</section></div>"
+        ),
         _tiles(report),
         _holds_back(report),
         from_the_future(report),
@@ -146,12 +149,8 @@ def _bad(is_bad: bool) -> str:
     return ' class="bad"' if is_bad else ""
 
 
-def _why(report: Report) -> str:
-    """Why the table is not fresher, in a sentence or two."""
-    return f"<h2>Why not fresher</h2><p>{_reason(report)}</p>"
-
-
 def _reason(report: Report) -> str:
+    """Why the table is not fresher, in a sentence or two."""
     fresh = report.freshness
     if report.table.problems:
         unknown = counted(len(report.table.problems), "log file")
@@ -297,16 +296,14 @@ def _partitions(partitions: Iterable[tuple[str, Freshness]]) -> str:
             f"{fresh.unknown_event_time_records:,}",
             format_timestamp(fresh.earliest_log_event_time_ms),
         )
-        for partition, fresh in sorted(partitions, key=lambda pair: (_since(pair[1]), pair[0]))
+        for partition, fresh in sorted(
+            partitions, key=lambda pair: (pair[1].watermark_ms is None, pair[1].watermark_ms or 0, pair[0])
+        )
     ]
     if not rows:
         return ""
     columns = ("partition", "watermark", "late records", "without event time", "earliest in a log file")
     return "<h2>Freshness by partition</h2>" + html_table("The ones furthest behind first", columns, rows)
-
-
-def _since(fresh: Freshness) -> int:
-    return 1 << 63 if fresh.watermark_ms is None else fresh.watermark_ms
 
 
 def _backlog(report: Report) -> str:
