@@ -48,8 +48,11 @@ class LocalEngine:
         Allocators keep what a thread has freed for this thread: another one takes 40 MB more for a slice of 800,000 rows.
         So no thread only waits for the others, either.
         """
-        if self.threads == 1:
-            return None
+        return None if self.threads == 1 else self._begun(function, items, on_done)
+
+    def _begun(
+        self, function: Callable[[T], R], items: Sequence[T], on_done: Callable[[], None] | None
+    ) -> list[Handed[R]]:
         begun: list[Handed[R]] = []
         try:
             self._begin(begun, function, items, on_done)
