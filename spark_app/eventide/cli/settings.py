@@ -250,38 +250,34 @@ def _located(
     return located(f"{in_catalog}://{name.qualified}", options)
 
 
-def detail_options(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds the options that select the files in a verb's text output, and passes them to the verb as `detail`."""
-    return _detailed(
-        verb,
-        "Shows the files of every file slice.",
-        "Shows the files of the file slices of this partition.",
-        "Shows the files of at most N file slices.",
-    )
-
-
-def finding_options(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds the options that select what a verb shows whose text has findings instead of files."""
-    return _detailed(
-        verb,
-        "Shows every finding.",
-        "Shows the findings in files of this partition.",
-        "Shows at most N findings of each check.",
-    )
-
-
-def _detailed(verb: Callable[..., Any], whole: str, of_partition: str, at_most: str) -> Callable[..., Any]:
+def _detailed(whole: str, of_partition: str, at_most: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Adds the options that select what a verb's text shows, and passes them to the verb as `detail`."""
     options = (
         click.option("--verbose", "-v", is_flag=True, help=whole),
         click.option("--partition", metavar="P", help=of_partition),
         click.option("--limit", type=click.IntRange(min=0), metavar="N", help=at_most),
     )
 
-    @functools.wraps(verb)
-    def run(*args: Any, verbose: bool, partition: str | None, limit: int | None, **words: Any) -> Any:
-        return verb(*args, detail=Detail(verbose, partition, limit), **words)
+    def add(verb: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(verb)
+        def run(*args: Any, verbose: bool, partition: str | None, limit: int | None, **words: Any) -> Any:
+            return verb(*args, detail=Detail(verbose, partition, limit), **words)
 
-    return decorated(run, options)
+        return decorated(run, options)
+
+    return add
+
+
+detail_options = _detailed(
+    "Shows the files of every file slice.",
+    "Shows the files of the file slices of this partition.",
+    "Shows the files of at most N file slices.",
+)
+finding_options = _detailed(
+    "Shows every finding.",
+    "Shows the findings in files of this partition.",
+    "Shows at most N findings of each check.",
+)
 
 
 def pairs_of(words: Sequence[str], option: str, *, last_wins: bool = False) -> dict[str, str]:
