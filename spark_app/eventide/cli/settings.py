@@ -90,7 +90,25 @@ def table_argument(verb: Callable[..., Any]) -> Callable[..., Any]:
     return click.argument("table")(catalog(verb))
 
 
-event_time_option = click.option("--event-time", metavar="FIELD", help=option_help(EVENT_TIME_FIELD))
+_STATED: Final = "eventide.stated"  # the options that the verb's own arguments state, in the context of a run
+
+
+def stating(option: Option[Any], *names: str, **attributes: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """A command-line option that states an option of eventide: `common_options` adds it to those of `settings`."""
+
+    def keep(ctx: click.Context, _: click.Parameter, value: Any) -> None:
+        if value is not None:
+            ctx.meta.setdefault(_STATED, {})[option] = str(value).lower() if isinstance(value, bool) else str(value)
+
+    return click.option(*names, expose_value=False, callback=keep, **{"help": option_help(option), **attributes})
+
+
+def decorated(verb: Callable[..., Any], options: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
+    """The verb with these options, which its help lists in their order."""
+    return functools.reduce(lambda made, decorate: decorate(made), reversed(options), verb)
+
+
+event_time_option = stating(EVENT_TIME_FIELD, "--event-time", metavar="FIELD")
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,11 +224,12 @@ def common_options(verb: Callable[..., Any]) -> Callable[..., Any]:
             console.say(f"warning: {sentence}")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UnknownOptionWarning)
-            return verb(Settings(options, engine, master, debug, console), **words)
+            settings = Settings(options, engine, master, debug, console)
+            for key, value in context.meta.get(_STATED, {}).items():
+                settings = settings.having(key, value)
+            return verb(settings, **words)
 
-    for decorate in reversed(_COMMON_OPTIONS):
-        run = decorate(run)
-    return run
+    return decorated(run, _COMMON_OPTIONS)
 
 
 def _located(
@@ -231,40 +250,34 @@ def _located(
     return located(f"{in_catalog}://{name.qualified}", options)
 
 
-def detail_options(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds the options that select the files in a verb's text output, and passes them to the verb as `detail`."""
-    return _detailed(
-        verb,
-        "Shows the files of every file slice.",
-        "Shows the files of the file slices of this partition.",
-        "Shows the files of at most N file slices.",
-    )
-
-
-def finding_options(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds the options that select what a verb shows whose text has findings instead of files."""
-    return _detailed(
-        verb,
-        "Shows every finding.",
-        "Shows the findings in files of this partition.",
-        "Shows at most N findings of each check.",
-    )
-
-
-def _detailed(verb: Callable[..., Any], whole: str, of_partition: str, at_most: str) -> Callable[..., Any]:
+def _detailed(whole: str, of_partition: str, at_most: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Adds the options that select what a verb's text shows, and passes them to the verb as `detail`."""
     options = (
         click.option("--verbose", "-v", is_flag=True, help=whole),
         click.option("--partition", metavar="P", help=of_partition),
         click.option("--limit", type=click.IntRange(min=0), metavar="N", help=at_most),
     )
 
-    @functools.wraps(verb)
-    def run(*args: Any, verbose: bool, partition: str | None, limit: int | None, **words: Any) -> Any:
-        return verb(*args, detail=Detail(verbose, partition, limit), **words)
+    def add(verb: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(verb)
+        def run(*args: Any, verbose: bool, partition: str | None, limit: int | None, **words: Any) -> Any:
+            return verb(*args, detail=Detail(verbose, partition, limit), **words)
 
-    for decorate in reversed(options):
-        run = decorate(run)
-    return run
+        return decorated(run, options)
+
+    return add
+
+
+detail_options = _detailed(
+    "Shows the files of every file slice.",
+    "Shows the files of the file slices of this partition.",
+    "Shows the files of at most N file slices.",
+)
+finding_options = _detailed(
+    "Shows every finding.",
+    "Shows the findings in files of this partition.",
+    "Shows at most N findings of each check.",
+)
 
 
 def pairs_of(words: Sequence[str], option: str, *, last_wins: bool = False) -> dict[str, str]:

@@ -43,7 +43,7 @@ def drawn(table: Lines, width: int, *, keeps_words: bool = False) -> Iterator[st
     if table.title:
         yield table.title
     heads = [printable(name) for name in table.columns]
-    cells = [[_shown(value) for value in row] for row in table.rows]
+    cells = [["" if value is None else printable(str(value), keeps_lines=True) for value in row] for row in table.rows]
     if _width(heads, cells) <= width:
         yield from _as_table(table, heads, cells)
     elif keeps_words:
@@ -125,10 +125,6 @@ def _lines(text: str, width: int) -> list[str]:
         else:
             lines.append(word)
     return lines
-
-
-def _shown(value: object) -> str:
-    return "" if value is None else printable(str(value), keeps_lines=True)
 
 
 def _widths(heads: Sequence[str], cells: Sequence[Sequence[str]]) -> list[int]:

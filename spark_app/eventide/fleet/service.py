@@ -20,7 +20,6 @@ from eventide.bootstrap import SystemClock
 from eventide.fleet.memory import Remembered, read_memory, write_memory
 from eventide.fleet.settings import FleetSettings, FleetTable
 from eventide.formatting import sanitize
-from eventide.options.compaction_request import Overrides
 from eventide.table.table import Table
 from eventide.table.table_service import Round
 from eventide_core.access.threads import Handed, Threads
@@ -82,7 +81,6 @@ class FleetService:
     """Serves the tables of a fleet. `large_engine` returns the engine for large tables; None runs all of them on threads."""
 
     settings: FleetSettings
-    overrides: Overrides = field(default_factory=Overrides)
     large_engine: Callable[[], Engine | None] = lambda: None
     clock: Clock = field(default_factory=SystemClock)
     scheduler: FleetScheduler = field(init=False)
@@ -179,8 +177,7 @@ class FleetService:
         before = Measured(begun_ms, lag_ms, logs.log_files, logs.bytes)
         if logs.bytes >= self.settings.spark_from_bytes and (engine := self.large_engine()) is not None:
             opened = Table.open(table.uri, table.options, engine=engine)
-        service = opened.service(cut=self.overrides.cut, link_mode=self.overrides.link_mode)
-        done = service.round(NoProgress(), is_leaving=is_leaving)
+        done = opened.service().round(NoProgress(), is_leaving=is_leaving)
         now_ms, logs = self.clock.now_ms(), _logs(opened)
         lag_ms = None if done.freshness is None else lag_of(done.freshness, now_ms)
         error = "; ".join(map(str, done.troubles)) or None

@@ -10,9 +10,8 @@ from eventide.report.drawing import coverage_axis
 from eventide.report.folding import coverage_by_partition
 from eventide.report.gather import Report
 from eventide.report.lines import draw_history
-from eventide.report.sections import from_the_future, tags
 from eventide.report.style import key, page
-from eventide.report.tables import html_table, wide
+from eventide.report.tables import html_table, section, wide
 from eventide.report.words import NAME_CHARACTERS, named, shown
 from eventide_core.action.freshness.freshness import Freshness, watermark_text
 from eventide_core.config import EVENT_TIME_FIELD
@@ -50,14 +49,17 @@ def render(report: Report) -> str:
         f'<header><h1>{shown(config.name)}</h1><p class="soft">{about}</p></header>',
         "<main>",
         _lead(report),
-        f'<div class="answers"><section>{_why(report)}</section><section>{what_to_do(report)}</section></div>',
+        (
+            f'<div class="answers"><section><h2>Why not fresher</h2><p>{_reason(report)}</p></section>'
+            f"<section>{what_to_do(report)}</section></div>"
+        ),
         _tiles(report),
         _holds_back(report),
-        from_the_future(report),
+        _from_the_future(report),
         _pending(report),
         _coverage(report),
         _history(report),
-        tags(report),
+        _tags(report),
         _partitions(report.partitions.items()),
         _backlog(report),
         _settings(report),
@@ -146,12 +148,8 @@ def _bad(is_bad: bool) -> str:
     return ' class="bad"' if is_bad else ""
 
 
-def _why(report: Report) -> str:
-    """Why the table is not fresher, in a sentence or two."""
-    return f"<h2>Why not fresher</h2><p>{_reason(report)}</p>"
-
-
 def _reason(report: Report) -> str:
+    """Why the table is not fresher, in a sentence or two."""
     fresh = report.freshness
     if report.table.problems:
         unknown = counted(len(report.table.problems), "log file")
@@ -188,14 +186,12 @@ def _moment(epoch_ms: int | None) -> str:
 
 def _holds_back(report: Report) -> str:
     """The files that hold the watermark back, one by one."""
-    head = "<h2>What holds the watermark back</h2>"
+    title = "What holds the watermark back"
     if report.late:
         rows = [_late_row(coverage, file, report.freshness) for coverage in report.late for file in coverage.late]
-        return head + html_table(
-            "", ("earliest event time", "behind the cut by", "partition", "file slice", "log file"), rows
-        )
+        return section(title, ("earliest event time", "behind the cut by", "partition", "file slice", "log file"), rows)
     problems = [(named(path, 80), shown(why)) for path, why in report.table.problems.items()]
-    return head + html_table("", ("log file", "why"), problems) if problems else ""
+    return section(title, ("log file", "why"), problems)
 
 
 def _late_row(coverage: SliceCoverage, file: FileCoverage, fresh: Freshness | None) -> tuple[str, ...]:
@@ -212,10 +208,8 @@ def _late_row(coverage: SliceCoverage, file: FileCoverage, fresh: Freshness | No
 
 def _pending(report: Report) -> str:
     pending = report.table.state.timeline.pending
-    if not pending:
-        return ""
     rows = [(shown(i.requested_time), str(i.action), str(i.state), shown(_what_to_do(report, i))) for i in pending]
-    return "<h2>What is pending</h2>" + html_table("", ("instant", "action", "state", "what it waits for"), rows)
+    return section("What is pending", ("instant", "action", "state", "what it waits for"), rows)
 
 
 def _what_to_do(report: Report, instant: Instant) -> str:
@@ -288,6 +282,38 @@ def _history_row(past: PastCompaction) -> tuple[str, ...]:
     )
 
 
+def _from_the_future(report: Report) -> str:
+    """Keys whose event times are later than the clock, or far later than those of records written after them."""
+    rows = [
+        (
+            named(records.offending.partition or ".", NAME_CHARACTERS),
+            named(records.offending.file_id),
+            named(str(records.offending.log_file.name)),
+            named(key, NAME_CHARACTERS),
+            when,
+            f"{records.offending.held_back:,}",
+        )
+        for records in report.offending
+        for key, when in [(one.key, format_timestamp(one.event_time_ms)) for one in records.keys]
+        or [(records.problem or "none", "")]
+    ]
+    text = (
+        "<p>These records seem to come from a wrong clock. An exact cut keeps their log files, and all "
+        "above them, until the slice exceeds its limit of left-overs and is compacted in full.</p>"
+    )
+    columns = ("partition", "file slice", "log file", "key", "event time", "log files held back")
+    return section("Records from the future", columns, rows, text=text)
+
+
+def _tags(report: Report) -> str:
+    """The tags of the table, each of which keeps a state of it."""
+    rows = [
+        (shown(tag.name), shown(tag.instant), format_timestamp(tag.savepoint.saved_at_ms), shown(tag.savepoint.remarks))
+        for tag in report.tags
+    ]
+    return section("Tags", ("tag", "instant", "kept at", "comment"), rows, caption="Kept until they are deleted")
+
+
 def _partitions(partitions: Iterable[tuple[str, Freshness]]) -> str:
     rows = [
         (
@@ -297,16 +323,12 @@ def _partitions(partitions: Iterable[tuple[str, Freshness]]) -> str:
             f"{fresh.unknown_event_time_records:,}",
             format_timestamp(fresh.earliest_log_event_time_ms),
         )
-        for partition, fresh in sorted(partitions, key=lambda pair: (_since(pair[1]), pair[0]))
+        for partition, fresh in sorted(
+            partitions, key=lambda pair: (pair[1].watermark_ms is None, pair[1].watermark_ms or 0, pair[0])
+        )
     ]
-    if not rows:
-        return ""
     columns = ("partition", "watermark", "late records", "without event time", "earliest in a log file")
-    return "<h2>Freshness by partition</h2>" + html_table("The ones furthest behind first", columns, rows)
-
-
-def _since(fresh: Freshness) -> int:
-    return 1 << 63 if fresh.watermark_ms is None else fresh.watermark_ms
+    return section("Freshness by partition", columns, rows, caption="The ones furthest behind first")
 
 
 def _backlog(report: Report) -> str:

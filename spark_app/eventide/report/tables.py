@@ -36,6 +36,13 @@ def html_table(caption: str, columns: Sequence[str], rows: Sequence[Sequence[str
     return f'{first}<details class="more"><summary>{len(lines) - unfolded:,} more</summary>{rest}</details>'
 
 
+def section(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, caption: str = "", text: str = ""
+) -> str:
+    """A section of the page: a text and a table, both HTML already. Without rows, there is none."""
+    return f"<h2>{title}</h2>{text}{html_table(caption, columns, rows)}" if rows else ""
+
+
 def _cells(row: Sequence[str], kinds: Sequence[str]) -> str:
     return "".join(f'<td class="{kind}">{cell}</td>' for cell, kind in zip(row, kinds, strict=True))
 

@@ -15,7 +15,7 @@ from eventide_core.errors import counted, format_moment, format_timestamp, print
 from eventide_core.service.query.offending_records import OffendingRecords
 from eventide_core.service.scheduling.draft_plan import DraftPlan, HeldSlice
 from eventide_core.table.records.event_time import datetime_of
-from eventide_core.table.timeline.plans import LeftOver, PlannedOperation
+from eventide_core.table.timeline.plans import PlannedOperation
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +214,10 @@ def _slice_lines(op: PlannedOperation) -> list[str]:
         f"    {'full compaction, ' + str(op.fallback) + ': ' if op.fallback else ''}{op.reason}",
     ]
     lines += [f"    - merged   {log.name}" for log in op.compacted]
-    lines += [f"    - left     {left.log_file.name}" + _link(left.new_name) + _early(left) for left in op.left_overs]
+    for left in op.left_overs:
+        link = "" if left.new_name is None else f"  as {left.new_name}"
+        early = "" if left.merged_before_ms is None else ", its records before T merged"
+        lines.append(f"    - left     {left.log_file.name}{link}{early}")
     if op.carried_name is not None:
         lines.append(f"    - carries tombstones in {op.carried_name}")
     return lines
@@ -286,14 +289,6 @@ def _offending(records: OffendingRecords) -> list[str]:
     lines = [f"from the future: {log.log_file.path} reaches {format_timestamp(log.latest_ms)}{held_back}"]
     lines += [f"    - key {one.key!r} has event time {format_timestamp(one.event_time_ms)}" for one in records.keys]
     return lines if records.problem is None else [*lines, f"    - {records.problem}"]
-
-
-def _link(name: str | None) -> str:
-    return "" if name is None else f"  as {name}"
-
-
-def _early(left: LeftOver) -> str:
-    return "" if left.merged_before_ms is None else ", its records before T merged"
 
 
 def _text(lines: Sequence[str]) -> str:

@@ -185,10 +185,10 @@ class Translation:
             if not pa.types.is_string(kind):
                 raise InvalidFilterError(f"{text_of(node)!r} is for text, and the column is of type {kind}")
             return _CASES[type(node)](column), kind
-        names = _names(node)
-        if names is None:
+        if not isinstance(node, sql.Column | sql.Dot):
             raise InvalidFilterError(f"{text_of(node)!r} is used in place of a column")
         fields, kind = list(self._schema), None
+        names = [part.name for part in node.parts]
         for name in names:
             child = next((field for field in fields if field.name == name), None)
             if child is None:
@@ -216,10 +216,6 @@ def _is_in(column: pc.Expression, kind: ArrowType, values: "Sequence[pa.Scalar[A
     if any(member == 0.0 for member in members if isinstance(member, float)):
         members += [0.0, -0.0]  # equal in SQL; Arrow's set lookup distinguishes them
     return column.isin(pa.array(members, type=kinds.pop()))
-
-
-def _names(node: Node) -> list[str] | None:
-    return [part.name for part in node.parts] if isinstance(node, sql.Column | sql.Dot) else None
 
 
 def is_column(node: Node) -> bool:

@@ -9,6 +9,7 @@ MissingFileError. Spark's executors don't plan again, as in Hudi: their job fail
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
@@ -203,19 +204,13 @@ class Rows:
         self, columns: Sequence[str] | None = None, filter: Filter | None = None, **words: Any
     ) -> "pandas.DataFrame":
         """All rows as a pandas DataFrame. Passes other arguments to `pyarrow.Table.to_pandas`. Raises InvalidFilterError."""
-        try:
-            import pandas  # noqa: F401  # by pyarrow
-        except ModuleNotFoundError as missing:
-            raise _missing("pandas") from missing
+        _library("pandas")
         return self.to_arrow(columns, filter).to_pandas(**words)
 
     def to_polars(self, columns: Sequence[str] | None = None, filter: Filter | None = None) -> "polars.DataFrame":
         """All rows as a Polars DataFrame. Raises InvalidFilterError."""
-        try:
-            import polars
-        except ModuleNotFoundError as missing:
-            raise _missing("polars") from missing
-        return polars.DataFrame(self.to_arrow(columns, filter))
+        frame: polars.DataFrame = _library("polars").DataFrame(self.to_arrow(columns, filter))
+        return frame
 
     def to_duckdb(
         self,
@@ -228,15 +223,13 @@ class Rows:
 
         For example: `rows.to_duckdb().query("trips", "select count(*) from trips")`.
         """
-        try:
-            import duckdb
-        except ModuleNotFoundError as missing:
-            raise _missing("duckdb") from missing
+        library = _library("duckdb")
         if connection is not None and not hasattr(connection, "from_arrow"):
             raise ConfigError(f"{connection!r} is no connection of DuckDB: pass one, or omit it")
         if columns is not None and not columns:
             raise InvalidFilterError("columns are none, and a relation of DuckDB has one or more: name some")
-        return (connection or duckdb).from_arrow(self.to_arrow(columns, filter))
+        relation: duckdb.DuckDBPyRelation = (connection or library).from_arrow(self.to_arrow(columns, filter))
+        return relation
 
     def to_spark(
         self, spark: "SparkSession", columns: Sequence[str] | None = None, filter: Filter | None = None
@@ -394,5 +387,9 @@ def _limited(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.Record
             return
 
 
-def _missing(package: str) -> ConfigError:
-    return ConfigError(f"to_{package} needs {package}: run `pip install {package}`")
+def _library(package: str) -> Any:
+    """The package of a method `to_<package>`. Raises ConfigError if it is not installed."""
+    try:
+        return import_module(package)
+    except ModuleNotFoundError as missing:
+        raise ConfigError(f"to_{package} needs {package}: run `pip install {package}`") from missing

@@ -109,7 +109,8 @@ def selected(
         slices = tuple(one for one in slices if not gone[one.partition])
     values = _values_of_fields(key_format, row_filter, schema)
     keys = values_of(row_filter, RECORD_KEY, schema)
-    is_bare = not (key_format.names_key_fields or _may_name_field(config))
+    may_name_field = KeyFormat.of(config, "", has_bare_keys=False).names_key_fields
+    is_bare = not (key_format.names_key_fields or may_name_field)
     states_form = any(key in config.properties for key in KEY_GENERATORS)
     if keys is None:
         named = _record_keys(values, key_format, is_bare=is_bare and states_form)
@@ -141,10 +142,6 @@ def _record_keys(
         return chosen
     named = (",".join(f"{name}:{one}" for name, one in zip(names, ones, strict=True)) for ones in chosen)
     return tuple((text, *ones) if len(names) == 1 else (text,) for text, ones in zip(named, chosen, strict=True))
-
-
-def _may_name_field(config: TableConfig) -> bool:
-    return KeyFormat.of(config, "", has_bare_keys=False).names_key_fields
 
 
 def _plain_fields(key_format: KeyFormat, schema: pa.Schema) -> "tuple[pa.Field[Any] | None, ...]":

@@ -71,12 +71,9 @@ def text_of(source: Source, encoding: str | None) -> Iterator[Any]:
         content = decompressed(raw, source.name)
         with readable(source.name):
             if encoding is not None:
-                content = pa.transcoding_input_stream(_python_file(content), encoding, "utf8")
+                file = content if isinstance(content, pa.NativeFile) else pa.PythonFile(content, mode="r")
+                content = pa.transcoding_input_stream(file, encoding, "utf8")
             yield _Text(content, source.name)
-
-
-def _python_file(content: Any) -> Any:
-    return content if isinstance(content, pa.NativeFile) else pa.PythonFile(content, mode="r")
 
 
 class _Text(io.RawIOBase):

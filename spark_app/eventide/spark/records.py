@@ -176,7 +176,8 @@ class SparkRecords:
             self._packed.unpersist()
         stats_of: dict[int, tuple[WriteStat, ...]] = {}
         for row in answers:
-            stats_of[row.group] = tuple(_stat(stat) for stat in json.loads(row.stats))
+            stats = (WriteStat(**{**stat, "log_files": tuple(stat["log_files"])}) for stat in json.loads(row.stats))
+            stats_of[row.group] = tuple(stats)
             if on_done is not None:
                 on_done()
         return [stats_of.get(number, ()) for number in range(len(groups))]
@@ -310,10 +311,6 @@ def _packer(shape: WriteShape, chunk_bytes: int) -> Packer:
     context = TaskContext.get()
     assert context is not None, "packed outside of a task"
     return Packer(keyed_schema(shape), chunk_bytes, context.partitionId())
-
-
-def _stat(values: Mapping[str, Any]) -> WriteStat:
-    return WriteStat(**{**values, "log_files": tuple(values["log_files"])})
 
 
 def _answered(ask: Callable[[], Any]) -> Any:

@@ -19,7 +19,10 @@ def options_of(options: Mapping[str, Any] | None) -> dict[str, str]:
     """The options as texts. Raises ConfigError for anything but a mapping; a value, which may be a secret, is not shown."""
     if options is not None and not isinstance(options, Mapping):
         raise ConfigError(f"options are a {type(options).__name__}: pass a dictionary of keys and values")
-    return {str(key): _text(value) for key, value in (options or {}).items()}
+    return {
+        str(key): str(value).lower() if isinstance(value, bool) else str(value)
+        for key, value in (options or {}).items()
+    }
 
 
 def progress_of(progress: Progress | None) -> Progress:
@@ -64,7 +67,3 @@ def require_number(**given: object) -> None:
     for name, value in given.items():
         if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
             raise ConfigError(f"{name}={value!r} is no number: pass 0 or more")
-
-
-def _text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

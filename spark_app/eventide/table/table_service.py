@@ -129,13 +129,14 @@ class TableService:
 
         Raises ConfigError and NotAHudiTableError, because later rounds would fail alike.
         """
-        steps = {
-            "rollback": self._roll_back,
+        application = self.application
+        steps: dict[str, _Step] = {
+            "rollback": lambda done, _: replace(done, rolled_back=application.rollback.undo_failed_writes()),
             "resume": self._resume,
             "compact": self._compact,
-            "tag": self._tag,
-            "clean": self._clean,
-            "archive": self._archive,
+            "tag": lambda done, _: replace(done, tagged=application.watermark_tags.tag()),
+            "clean": lambda done, _: replace(done, deleted=application.cleaner.clean().deleted),
+            "archive": lambda done, _: replace(done, archived=application.archiver.archive()),
             "freshness": self._freshness,
             "sync": self._sync,
         }
@@ -154,9 +155,6 @@ class TableService:
         """Schedules a compaction if one is due. Another thread or process resumes it."""
         return _run({"schedule": self._schedule}, NoProgress())
 
-    def _roll_back(self, done: Round, _: Progress) -> Round:
-        return replace(done, rolled_back=self.application.rollback.undo_failed_writes())
-
     def _resume(self, done: Round, progress: Progress) -> Round:
         ended = report_resumed(self.application, self.application.pending.end_compactions(progress))
         return replace(done, resumed=ended.resumed, rolled_back=(*done.rolled_back, *ended.rolled_back))
@@ -171,15 +169,6 @@ class TableService:
 
     def _schedule(self, done: Round, _: Progress) -> Round:
         return replace(done, idle=self.application.scheduler.schedule(self.request, is_for_later=True).idle)
-
-    def _tag(self, done: Round, _: Progress) -> Round:
-        return replace(done, tagged=self.application.watermark_tags.tag())
-
-    def _clean(self, done: Round, _: Progress) -> Round:
-        return replace(done, deleted=self.application.cleaner.clean().deleted)
-
-    def _archive(self, done: Round, _: Progress) -> Round:
-        return replace(done, archived=self.application.archiver.archive())
 
     def _freshness(self, done: Round, _: Progress) -> Round:
         state = self.application.state()

@@ -118,6 +118,10 @@ class Repair:
     rerun: str | None = None
     rebuilt_indexes: tuple[str, ...] | None = None
 
+    def described(self) -> dict[str, str | None]:
+        """The repair for people, as plain values."""
+        return {name: getattr(self, name) for name in ("check", "path", "problem", "action", "loses")}
+
 
 @dataclass(frozen=True, slots=True)
 class Unrepaired:

@@ -126,7 +126,7 @@ class Repairer:
                 reruns = sorted({repair.rerun for repair in now if repair.rerun is not None})
                 rebuilt = next((r.rebuilt_indexes for r in now if r.rebuilt_indexes is not None), None)
                 backup.begin(
-                    _changes(now), [_described(repair) for repair in now], reruns, lease, rebuilt_indexes=rebuilt
+                    _changes(now), [repair.described() for repair in now], reruns, lease, rebuilt_indexes=rebuilt
                 )
                 backup.apply(lease)
                 self.files.forget()
@@ -302,13 +302,3 @@ def _changes(repairs: Sequence[Repair]) -> list[Change]:
             assert isinstance(change, (Removal, Replacement, Copying))
             changes.setdefault(change.path, change)
     return list(changes.values())
-
-
-def _described(repair: Repair) -> dict[str, object]:
-    return {
-        "check": repair.check,
-        "path": repair.path,
-        "problem": repair.problem,
-        "action": repair.action,
-        "loses": repair.loses,
-    }

@@ -12,6 +12,7 @@ from eventide_core.errors import EventideError
 from eventide_core.ports import ContentAudit, Engine, Progress
 from eventide_core.service.state.table import TableState
 from eventide_core.service.verification.problems import OrProblem, Problem
+from eventide_core.table.files.file_name import path_in
 from eventide_core.table.files.slice_audit import RowDifference
 from eventide_core.table.files.slice_read import SliceRead
 from eventide_core.table.records.record_shape import RecordShape
@@ -50,7 +51,7 @@ class RecordsReader:
             return read
 
         audit = partial(self.audit.audit, shape=shape, watermark_ms=watermark_ms, keys=_keys(state))
-        audits = run("reading slices", audit, slices, _place)
+        audits = run("reading slices", audit, slices, lambda read: path_in(read.partition, read.file_id))
         unreadable = {(a.partition, a.file_id) for _, a in audits if a.unreadable}
         readable = [s for s, _ in audits if (s.partition, s.file_id) not in unreadable]
         of_partition: dict[str, list[SliceRead]] = {}
@@ -113,10 +114,6 @@ def _keys(state: TableState) -> KeyFormat | None:
         return KeyFormat.of(state.config, "", has_bare_keys=True)
     except EventideError:
         return None
-
-
-def _place(slice_read: SliceRead) -> str:
-    return f"{slice_read.partition}/{slice_read.file_id}" if slice_read.partition else slice_read.file_id
 
 
 def _copies(facts: TableFacts) -> Iterator[tuple[str, str]]:

@@ -9,20 +9,22 @@ from types import FrameType
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from eventide import Table
 from eventide.cli.argument_types import InstantText
-from eventide.cli.compaction.plan import chosen, foreign_plans_option, plan_for, plan_options
+from eventide.cli.compaction.plan import foreign_plans_option, plan_for, plan_options
 from eventide.cli.console import Console
 from eventide.cli.cures import in_commands
 from eventide.cli.settings import Settings, common_options, detail_options, table_argument
 from eventide.formatting import format_size
 from eventide.results.detail import Detail
 from eventide.results.plan import Plan
-from eventide_core.config import EVENT_TIME_FIELD, FOREIGN_PLANS
 from eventide_core.errors import EngineError, StorageError, counted, format_moment
 from eventide_core.service.compaction.result import CompactionResult, Ended
 from eventide_core.table.records.event_time import parse_threshold
+
+_OF_A_PLAN = ("before", "data_latency", "cut", "link_mode", "align", "time_zone", "schedule_only")
 
 
 @click.command()
@@ -45,13 +47,12 @@ from eventide_core.table.records.event_time import parse_threshold
 def compact(
     settings: Settings,
     table: str,
-    event_time: str | None,
+    before: str | None,
+    data_latency: int | None,
     schedule_only: bool,
     scheduled: str | None,
     force: bool,
-    foreign_plans: bool | None,
     detail: Detail,
-    **words: Any,
 ) -> None:
     """Compact everything before T.
 
@@ -61,17 +62,16 @@ def compact(
     Without --before and --data-latency, the strategy and the trigger in the options decide. A trigger that is not due is
     reported. After any interruption, run the command again.
     """
-    if scheduled is not None and (schedule_only or any(word is not None for word in words.values())):
+    is_given = click.get_current_context().get_parameter_source
+    if scheduled is not None and any(is_given(word) is ParameterSource.COMMANDLINE for word in _OF_A_PLAN):
         raise click.UsageError("--execute runs a plan as it was scheduled: omit the options of the plan")
-    if words["before"] is not None:
-        words["before"] = parse_threshold(words["before"])  # before Spark starts
+    threshold_ms = None if before is None else parse_threshold(before)  # before Spark starts
     if force and scheduled is None:
         raise click.UsageError("--force takes over the plan that you name: add --execute INSTANT")
     console = settings.console
-    settings = settings.having(EVENT_TIME_FIELD, event_time).having(FOREIGN_PLANS, chosen(foreign_plans))
     if schedule_only:
         with settings.table(table) as opened:
-            made = opened.schedule(plan_for(opened, words))
+            made = opened.schedule(plan_for(opened, threshold_ms, data_latency))
             if made.idle is not None:
                 _say_idle(console, opened, made, Ended())
                 return
@@ -83,7 +83,7 @@ def compact(
             result = _run(console, opened, scheduled, force=force)
         else:
             ended = _end_pending(console, opened)
-            made = plan_for(opened, words)
+            made = plan_for(opened, threshold_ms, data_latency)
             if made.idle is None:
                 engine.prepare(made.draft.plan.bytes_read)  # before anything is written
                 made = opened.schedule(made, is_for_later=False)

@@ -1,6 +1,8 @@
 """The options that name a fleet: a file, or a database of a catalog."""
 
+import functools
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -8,7 +10,7 @@ import click
 
 from eventide.catalog import hudi_tables
 from eventide.cli.argument_types import Duration, FilePath
-from eventide.cli.settings import Settings
+from eventide.cli.settings import Settings, decorated
 from eventide.fleet.settings import FleetSettings, fleet_of_file, fleet_of_locations
 from eventide_core.config import Options
 from eventide_core.errors import ConfigError
@@ -27,30 +29,50 @@ _OPTIONS: Final = (
 )
 
 
-def fleet_options(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds the options that name a fleet."""
-    for decorate in reversed(_OPTIONS):
-        verb = decorate(verb)
-    return verb
+@dataclass(frozen=True, slots=True)
+class FleetChoice:
+    """The arguments that name a fleet. `target_lag` is in seconds; each of them is None if it is not given."""
+
+    file: Path | None
+    catalog: str | None
+    database: str | None
+    target_lag: int | None
+
+    @property
+    def target_lag_text(self) -> str:
+        return f"{_HOUR if self.target_lag is None else self.target_lag}s"
+
+    def tables(self, settings: Settings) -> FleetSettings:
+        """The fleet. Raises UsageError, ConfigError, CatalogError, DatabaseNotFoundError."""
+        if self.file is not None:
+            if self != FleetChoice(self.file, None, None, None):
+                raise click.UsageError(
+                    "--fleet has its own tables and targets: omit --catalog, --database and --target-lag"
+                )
+            return fleet_of_file(self.file, settings.options)
+        if self.catalog is None or self.database is None:
+            raise click.UsageError("--catalog and --database belong together")
+        locations = hudi_tables(self.catalog, Options(dict(settings.options)), self.database)
+        if not locations:
+            raise ConfigError(f"database {self.database!r} has no Hudi table")
+        return fleet_of_locations(locations, settings.options, target_lag=self.target_lag_text)
 
 
-def target_lag_text(seconds: int | None) -> str:
-    return f"{_HOUR if seconds is None else seconds}s"
+def table_or_fleet(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds TABLE, and the options that name a fleet instead, and passes those to the verb as `chosen`."""
 
+    @functools.wraps(verb)
+    def run(
+        *,
+        table: str | None,
+        fleet: Path | None,
+        catalog: str | None,
+        database: str | None,
+        target_lag: int | None,
+        **words: Any,
+    ) -> Any:
+        if (table is None) == (fleet is None and catalog is None):
+            raise click.UsageError("give either TABLE, --fleet or --catalog")
+        return verb(table=table, chosen=FleetChoice(fleet, catalog, database, target_lag), **words)
 
-def fleet_of(
-    settings: Settings, fleet: Path | None, catalog: str | None, database: str | None, target_lag: int | None
-) -> FleetSettings:
-    """The fleet that the options name. Raises ConfigError, CatalogError, DatabaseNotFoundError."""
-    if fleet is not None:
-        if catalog is not None or database is not None or target_lag is not None:
-            raise click.UsageError(
-                "--fleet has its own tables and targets: omit --catalog, --database and --target-lag"
-            )
-        return fleet_of_file(fleet, settings.options)
-    if catalog is None or database is None:
-        raise click.UsageError("--catalog and --database belong together")
-    locations = hudi_tables(catalog, Options(dict(settings.options)), database)
-    if not locations:
-        raise ConfigError(f"database {database!r} has no Hudi table")
-    return fleet_of_locations(locations, settings.options, target_lag=target_lag_text(target_lag))
+    return decorated(run, (click.argument("table", required=False), *_OPTIONS))

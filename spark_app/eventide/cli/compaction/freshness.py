@@ -14,7 +14,6 @@ from eventide.cli.settings import Settings, common_options, event_time_option, t
 from eventide.cli.text_table import Lines
 from eventide.results.detail import more
 from eventide_core.action.freshness.freshness import Freshness, watermark_text
-from eventide_core.config import EVENT_TIME_FIELD
 from eventide_core.errors import counted, format_moment, format_timestamp
 from eventide_core.ports import UnreadableEventTime
 from eventide_core.table.records.event_time import is_ahead, parse_threshold
@@ -41,7 +40,6 @@ def freshness(
     by: str | None,
     require: str | None,
     wait: int | None,
-    event_time: str | None,
     *,
     no_nulls: bool,
 ) -> None:
@@ -54,7 +52,7 @@ def freshness(
     if no_nulls and require is None:
         raise click.UsageError("--no-nulls needs --require")
     required_ms = None if require is None else parse_threshold(require)
-    with settings.having(EVENT_TIME_FIELD, event_time).table(table) as opened:
+    with settings.table(table) as opened:
         fresh = _awaited(opened, require, wait or 0, nulls_count=no_nulls)
         unreadable = opened.unreadable_event_times() if fresh.unreadable_event_time_records else ()
         by_partition = opened.freshness_by_partition() if by else None

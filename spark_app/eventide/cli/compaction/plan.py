@@ -1,7 +1,7 @@
 """`eventide plan`: what a compaction would do."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 import click
 
@@ -10,74 +10,49 @@ from eventide.cli.argument_types import Duration
 from eventide.cli.settings import (
     Settings,
     common_options,
+    decorated,
     detail_options,
     event_time_option,
-    option_help,
+    stating,
     table_argument,
 )
 from eventide.results.detail import Detail
 from eventide.results.plan import Plan
-from eventide_core.config import ALIGN, ALIGN_ZONE, CUT, EVENT_TIME_FIELD, FOREIGN_PLANS, LINK_MODE
+from eventide_core.config import ALIGN, ALIGN_ZONE, CUT, DATA_LATENCY, FOREIGN_PLANS, LINK_MODE
+from eventide_core.table.records.event_time import Moment
 
 _BEFORE = click.option("--before", metavar="T", help="Compacts everything before T.")
-_COMPACTION_OPTIONS = (
-    click.option(
-        "--data-latency",
-        type=Duration(),
-        metavar="DURATION",
-        help="Takes the current time minus this duration as T: 90s, 30m, 2h, 1d.",
-    ),
-    click.option(
-        "--cut",
-        type=click.Choice(CUT.kind.choices),
-        help=option_help(CUT),
-    ),
-    click.option(
-        "--link-mode",
-        type=click.Choice(LINK_MODE.kind.choices),
-        help=option_help(LINK_MODE),
-    ),
-    click.option("--align", metavar="DURATION", help=option_help(ALIGN)),
-    click.option("--time-zone", metavar="ZONE", help=option_help(ALIGN_ZONE)),
+_LATENCY: Final[Mapping[str, Any]] = {
+    "type": Duration(),
+    "metavar": "DURATION",
+    "help": "Takes the current time minus this duration as T: 90s, 30m, 2h, 1d.",
+}
+_OTHERS = (
+    stating(CUT, "--cut", type=click.Choice(CUT.kind.choices)),
+    stating(LINK_MODE, "--link-mode", type=click.Choice(LINK_MODE.kind.choices)),
+    stating(ALIGN, "--align", metavar="DURATION"),
+    stating(ALIGN_ZONE, "--time-zone", metavar="ZONE"),
     event_time_option,
 )
 
-foreign_plans_option = click.option(
-    "--foreign-plans/--no-foreign-plans",
-    default=None,
-    help=option_help(FOREIGN_PLANS),
-)
-
-
-def chosen(flag: bool | None) -> str | None:
-    """A switch as the text of an option; None if it is not set."""
-    return None if flag is None else str(flag).lower()
+foreign_plans_option = stating(FOREIGN_PLANS, "--foreign-plans/--no-foreign-plans", default=None)
 
 
 def plan_options(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of a compaction, the same for `plan` and `compact`."""
-    return _BEFORE(compaction_options(verb))
+    """The options of one compaction. Those of its T are passed to the verb, the others are in `settings`."""
+    return decorated(verb, (_BEFORE, click.option("--data-latency", **_LATENCY), *_OTHERS))
 
 
 def compaction_options(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of a compaction without T, for a series of compactions."""
-    for decorate in reversed(_COMPACTION_OPTIONS):
-        verb = decorate(verb)
-    return verb
+    """The options of a series of compactions, all of them in `settings`."""
+    return decorated(verb, (stating(DATA_LATENCY, "--data-latency", **_LATENCY), *_OTHERS))
 
 
-def plan_for(table: Table, words: dict[str, Any]) -> Plan:
+def plan_for(table: Table, before: Moment | None, data_latency: int | None) -> Plan:
     """The plan for the arguments of the command line."""
-    if words["before"] is not None and words["data_latency"] is not None:
+    if before is not None and data_latency is not None:
         raise click.UsageError("give either --before or --data-latency, not both")
-    return table.plan_compaction(
-        words["before"],
-        data_latency_seconds=words["data_latency"],
-        cut=words["cut"],
-        link_mode=words["link_mode"],
-        align=words["align"],
-        time_zone=words["time_zone"],
-    )
+    return table.plan_compaction(before, data_latency_seconds=data_latency)
 
 
 @click.command()
@@ -85,12 +60,12 @@ def plan_for(table: Table, words: dict[str, Any]) -> Plan:
 @plan_options
 @detail_options
 @common_options
-def plan(settings: Settings, table: str, event_time: str | None, detail: Detail, **words: Any) -> None:
+def plan(settings: Settings, table: str, before: str | None, data_latency: int | None, detail: Detail) -> None:
     """Explain what a compaction would do.
 
     Shows how many log files of TABLE are compacted for T and how many are left over, what it costs, which slices hold the
     watermark back, and the watermark that it reaches. Writes nothing.
     """
-    with settings.having(EVENT_TIME_FIELD, event_time).table(table) as opened:
-        plan = plan_for(opened, words)
+    with settings.table(table) as opened:
+        plan = plan_for(opened, before, data_latency)
     settings.console.result(plan.to_json(), plan.explain(detail))

@@ -7,7 +7,6 @@ import click
 from eventide.cli.argument_types import FilePath
 from eventide.cli.settings import Settings, common_options, event_time_option, table_argument
 from eventide_core.action.freshness.freshness import watermark_text
-from eventide_core.config import EVENT_TIME_FIELD
 from eventide_core.errors import counted
 
 
@@ -16,13 +15,13 @@ from eventide_core.errors import counted
 @click.option("--to", "path", required=True, type=FilePath(), metavar="FILE.html", help="Where to write the page.")
 @event_time_option
 @common_options
-def report(settings: Settings, table: str, path: Path, event_time: str | None) -> None:
+def report(settings: Settings, table: str, path: Path) -> None:
     """Draw the freshness of a table and its causes.
 
     Writes one self-contained page: the event times of each slice of TABLE, freshness over time, the backlog, and what holds
     the watermark back. Writes nothing to the table.
     """
-    with settings.having(EVENT_TIME_FIELD, event_time).table(table) as opened:
+    with settings.table(table) as opened:
         report = opened.report(path)
     fresh = report.freshness
     watermark = "not known" if fresh is None else watermark_text(fresh)

@@ -5,7 +5,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from types import FrameType
 
 import click
@@ -13,17 +12,15 @@ from click.core import ParameterSource
 
 from eventide import Table
 from eventide.cli.argument_types import Duration
-from eventide.cli.compaction.fleet import fleet_of, fleet_options
-from eventide.cli.compaction.plan import chosen, compaction_options, foreign_plans_option
+from eventide.cli.compaction.fleet import FleetChoice, table_or_fleet
+from eventide.cli.compaction.plan import compaction_options, foreign_plans_option
 from eventide.cli.settings import Settings, common_options
 from eventide.fleet.service import FleetRound, FleetService
 from eventide.fleet.settings import FleetSettings
 from eventide.formatting import format_duration
-from eventide.options.compaction_request import Overrides
 from eventide.results.detail import WORST
 from eventide.table.table_service import Round
 from eventide_core.action.freshness.freshness import watermark_text
-from eventide_core.config import ALIGN, ALIGN_ZONE, DATA_LATENCY, EVENT_TIME_FIELD, FOREIGN_PLANS
 from eventide_core.errors import counted, format_timestamp
 from eventide_core.ports import Engine
 
@@ -31,8 +28,7 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 @click.command()
-@click.argument("table", required=False)
-@fleet_options
+@table_or_fleet
 @click.option(
     "--every",
     type=Duration(is_positive=True),
@@ -54,19 +50,9 @@ def serve(
     ctx: click.Context,
     settings: Settings,
     table: str | None,
-    fleet: Path | None,
-    catalog: str | None,
-    database: str | None,
-    target_lag: int | None,
+    chosen: FleetChoice,
     every: int,
     rounds: int | None,
-    data_latency: int | None,
-    cut: str | None,
-    link_mode: str | None,
-    align: str | None,
-    time_zone: str | None,
-    event_time: str | None,
-    foreign_plans: bool | None,
 ) -> None:
     """Serve a table or a fleet, round after round.
 
@@ -77,25 +63,18 @@ def serve(
 
     SIGTERM ends the service after the current step. The next process completes whatever a killed one leaves.
     """
-    settings = settings.having(EVENT_TIME_FIELD, event_time)
-    settings = settings.having(DATA_LATENCY, None if data_latency is None else str(data_latency))
-    settings = settings.having(FOREIGN_PLANS, chosen(foreign_plans))
-    settings = settings.having(ALIGN, align).having(ALIGN_ZONE, time_zone)
-    if (table is None) == (fleet is None and catalog is None):
-        raise click.UsageError("give either TABLE, --fleet or --catalog")
     if table is None:
         if ctx.get_parameter_source("every") is ParameterSource.COMMANDLINE:
             raise click.UsageError("--every is for a single TABLE: a fleet serves each table by its target lag")
-        tables = fleet_of(settings, fleet, catalog, database, target_lag)
-        ctx.exit(_serve_fleet(settings, tables, Overrides(cut=cut, link_mode=link_mode), rounds))
-    for option, value in (("--database", database), ("--target-lag", target_lag)):
+        ctx.exit(_serve_fleet(settings, chosen.tables(settings), rounds))
+    for option, value in (("--database", chosen.database), ("--target-lag", chosen.target_lag)):
         if value is not None:
             raise click.UsageError(
                 f"{option} goes with --catalog: a single TABLE is served in rounds, one each --every"
             )
     with settings.engine_by_size() as engine, _stop_on_signal() as ending:
         opened = Table.open(table, settings.options, engine=engine)
-        service = opened.service(cut=cut, link_mode=link_mode)
+        service = opened.service()
         opened.publish_metrics()  # a scraper finds its endpoint before the first round ends
         number, exit_code = 0, 0
         while not ending.is_set() and number != rounds:
@@ -111,10 +90,10 @@ def serve(
     ctx.exit(0 if ending.is_set() else exit_code)
 
 
-def _serve_fleet(settings: Settings, fleet: FleetSettings, overrides: Overrides, rounds: int | None) -> int:
+def _serve_fleet(settings: Settings, fleet: FleetSettings, rounds: int | None) -> int:
     """Serves a fleet. Returns the exit code: 0 after a signal, otherwise that of the last round."""
     with ExitStack() as running, _stop_on_signal() as ending:
-        service = FleetService(fleet, overrides, _shared_engine(settings, running))
+        service = FleetService(fleet, _shared_engine(settings, running))
         exit_code, unmet = 0, _say_unmet(settings, service, ())
         for done in service.run(ending, rounds=rounds):
             settings.console.event(done.to_json(), _fleet_line(done))

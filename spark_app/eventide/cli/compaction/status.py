@@ -8,7 +8,7 @@ import click
 from eventide import Table
 from eventide.bootstrap import SystemClock
 from eventide.cli.argument_types import FilePath
-from eventide.cli.compaction.fleet import fleet_of, fleet_options, target_lag_text
+from eventide.cli.compaction.fleet import FleetChoice, table_or_fleet
 from eventide.cli.console import table_of
 from eventide.cli.settings import Settings, common_options
 from eventide.fleet.settings import FleetSettings, fleet_of_locations
@@ -20,8 +20,7 @@ _SCREEN = 15
 
 
 @click.command()
-@click.argument("table", required=False)
-@fleet_options
+@table_or_fleet
 @click.option(
     "--to",
     "path",
@@ -34,10 +33,7 @@ _SCREEN = 15
 def status(
     settings: Settings,
     table: str | None,
-    fleet: Path | None,
-    catalog: str | None,
-    database: str | None,
-    target_lag: int | None,
+    chosen: FleetChoice,
     path: Path | None,
     verbose: bool,
 ) -> None:
@@ -46,7 +42,7 @@ def status(
     Shows the lag, the backlog, the last error, and what holds the watermark back, of TABLE or of each table of a fleet, the
     most urgent first. Writes nothing to the tables.
     """
-    tables = _tables(settings, table, fleet, catalog, database, target_lag)
+    tables = chosen.tables(settings) if table is None else _alone(settings, table, chosen)
     reports = None if path is None else path.with_name(f"{path.stem}_tables")
     now_ms = SystemClock().now_ms()
     statuses = fleet_status(tables, reports)
@@ -66,20 +62,9 @@ def status(
     )
 
 
-def _tables(
-    settings: Settings,
-    table: str | None,
-    fleet: Path | None,
-    catalog: str | None,
-    database: str | None,
-    target_lag: int | None,
-) -> FleetSettings:
-    if (table is None) == (fleet is None and catalog is None):
-        raise click.UsageError("give either TABLE, --fleet or --catalog")
-    if table is None:
-        return fleet_of(settings, fleet, catalog, database, target_lag)
-    if database is not None:
+def _alone(settings: Settings, table: str, chosen: FleetChoice) -> FleetSettings:
+    if chosen.database is not None:
         raise click.UsageError("--database goes with --catalog: omit it beside TABLE")
     Table.open(table, settings.options)  # what is no table is an error here, and in a fleet the state of one row
     name = table.rstrip("/").rpartition("/")[2] or "table"
-    return fleet_of_locations({name: table}, settings.options, target_lag=target_lag_text(target_lag))
+    return fleet_of_locations({name: table}, settings.options, target_lag=chosen.target_lag_text)

@@ -7,7 +7,7 @@ import click
 from eventide.catalog import catalogs_of
 from eventide.cli.console import table_of
 from eventide.cli.settings import Settings, common_options, event_time_option, option_help
-from eventide_core.config import EVENT_TIME_FIELD, SYNC_DATABASE, SYNC_TABLE, Options
+from eventide_core.config import SYNC_DATABASE, SYNC_TABLE, Options
 from eventide_core.errors import format_timestamp
 from eventide_core.service.maintenance.sync import SyncedTable, SyncResult
 from eventide_core.table.timeline.compaction_extra_metadata import CUT_KEY, WATERMARK_KEY
@@ -24,16 +24,14 @@ from eventide_core.table.timeline.compaction_extra_metadata import CUT_KEY, WATE
 @click.option("--name", metavar="NAME", help=option_help(SYNC_TABLE))
 @event_time_option
 @common_options
-def sync(
-    settings: Settings, table: str, catalog: str | None, database: str | None, name: str | None, event_time: str | None
-) -> None:
+def sync(settings: Settings, table: str, catalog: str | None, database: str | None, name: str | None) -> None:
     """Publish a table and its freshness in a catalog.
 
     Creates or updates the tables of TABLE in the catalog as Hudi's hive sync does: NAME_ro, read-optimized, and NAME_rt,
     with partitions, schema, and freshness as properties. In DataHub it is one dataset. Writes only what has changed. Uses
     the metastore at hoodie.datasource.hive_sync.metastore.uris.
     """
-    with settings.having(EVENT_TIME_FIELD, event_time).table(table) as opened:
+    with settings.table(table) as opened:
         done = opened.sync(catalog, database=database, name=name)
     catalogs = catalogs_of(Options(dict(settings.options))) if catalog is None else (catalog,)
     settings.console.result(_json(",".join(catalogs), done), *_summary(done))

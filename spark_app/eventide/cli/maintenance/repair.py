@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -183,13 +184,8 @@ def _json(done: RepairResult, *, is_applied: bool) -> dict[str, Any]:
         "applied": is_applied,
         "backups": list(done.backups),
         "completed": list(done.completed),
-        "repairs": [
-            {"check": r.check, "path": r.path, "problem": r.problem, "action": r.action, "loses": r.loses}
-            for r in done.repairs
-        ],
-        "unrepaired": [
-            {"check": u.check, "path": u.path, "problem": u.problem, "cure": u.cure} for u in done.unrepaired
-        ],
+        "repairs": [one.described() for one in done.repairs],
+        "unrepaired": [asdict(one) for one in done.unrepaired],
     }
 
 

@@ -24,14 +24,14 @@ _RECENT: Final = 5
 @event_time_option
 @detail_options
 @common_options
-def show(settings: Settings, table: str, event_time: str | None, detail: Detail) -> None:
+def show(settings: Settings, table: str, detail: Detail) -> None:
     """Show what a table is.
 
     Shows its versions, merge mode, timeline, file slices, and what is pending. Names open writes whose writers expect to
     be the only one. With --verbose, --partition or --limit, it shows the whole timeline, and the event times of each
     log file.
     """
-    with settings.having(EVENT_TIME_FIELD, event_time).table(table) as opened:
+    with settings.table(table) as opened:
         description = opened.describe()
     document = description.to_json()
     about = document["table"]

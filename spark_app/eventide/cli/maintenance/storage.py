@@ -1,5 +1,6 @@
 """`eventide storage`: what a store guarantees and costs."""
 
+from dataclasses import asdict
 from textwrap import fill
 from typing import Any, Final
 
@@ -58,10 +59,7 @@ def _json(outcome: StorageCheck) -> dict[str, Any]:
         "capabilities": list(outcome.capabilities),
         "modified_step_ms": outcome.modified_step_ms,
         "clock_offset_ms": outcome.clock_offset_ms,
-        "operations": [
-            {"operation": one.operation, "milliseconds": one.milliseconds, "requests": one.requests}
-            for one in outcome.costs
-        ],
+        "operations": [asdict(one) for one in outcome.costs],
     }
 
 

@@ -1,7 +1,8 @@
 """`eventide verify`: whether the invariants of a table hold."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,7 +11,6 @@ from eventide.cli.console import table_of
 from eventide.cli.settings import Settings, common_options, event_time_option, finding_options, table_argument
 from eventide.results.detail import WORST, Detail, more
 from eventide_core.action.verification.result import CheckResult, Status, Verification
-from eventide_core.config import EVENT_TIME_FIELD
 from eventide_core.errors import UnsupportedTableError, counted
 
 if TYPE_CHECKING:
@@ -28,9 +28,7 @@ REMARK_MAX = 200
 @finding_options
 @common_options
 @click.pass_context
-def verify(
-    ctx: click.Context, settings: Settings, table: str, deep: bool, event_time: str | None, detail: Detail
-) -> None:
+def verify(ctx: click.Context, settings: Settings, table: str, deep: bool, detail: Detail) -> None:
     """Check the invariants of a table.
 
     Checks names, sizes, headers, and footers of TABLE; with --deep, its records too. Writes nothing. Reports what is
@@ -40,7 +38,7 @@ def verify(
     Exits with 1 when a check failed, and otherwise with 3 if a check left out what eventide does not support. A check that
     was not made, or not of everything, does not change the exit code.
     """
-    with settings.having(EVENT_TIME_FIELD, event_time).table(table) as opened, settings.console.progress() as progress:
+    with settings.table(table) as opened, settings.console.progress() as progress:
         if detail.partition:
             _check_partition(opened, detail.partition)
         verification = opened.verify(deep=deep, progress=progress)
@@ -50,7 +48,7 @@ def verify(
             "deep": verification.is_deep,
             "not_supported": [check.name for check in verification.not_supported],
             "not_checked": [check.name for check in verification.not_checked],
-            "checks": [_json(check) for check in verification.checks],
+            "checks": [asdict(check) for check in verification.checks],
         },
         *_checks(verification, detail),
         *(line for check in verification.failed for line in _findings(check, detail)),
@@ -67,17 +65,6 @@ def _check_partition(table: Table, partition: str) -> None:
     place = table._application.storage.stat(partition)
     if place is None or not place.is_directory:
         raise click.UsageError(f"no partition {partition!r} in {table.uri}: give the name of its directory")
-
-
-def _json(check: CheckResult) -> dict[str, Any]:
-    return {
-        "name": check.name,
-        "invariant": check.invariant,
-        "promise": check.promise,
-        "status": str(check.status),
-        "findings": [{"path": f.path, "problem": f.problem, "cure": f.cure} for f in check.findings],
-        "remarks": list(check.remarks),
-    }
 
 
 def _checks(verification: Verification, detail: Detail) -> "Iterator[Lines | str]":

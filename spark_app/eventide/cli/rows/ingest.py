@@ -15,21 +15,18 @@ import pyarrow as pa
 from eventide import Table
 from eventide.cli.argument_types import FilePath
 from eventide.cli.rows.ingest_preview import PREVIEW_ROWS, preview
-from eventide.cli.rows.ingest_target import (
-    check_new_table,
-    declared_types,
-    refuse_contradictions,
-    table_to_create,
-)
+from eventide.cli.rows.ingest_target import declared_types, refuse_contradictions
 from eventide.cli.settings import Settings, common_options, table_argument
 from eventide.formatting import format_size
 from eventide.rows.text_ordering import TextOrderingWarning
+from eventide.rows.writer import new_table
 from eventide.sources.finding import STDIN, SourceFinder
 from eventide.sources.rows import SourceRows, read_rows
 from eventide.sources.schema_file import StatedSchema, read_schema
 from eventide.sources.source import Dialect, Format, Source
 from eventide.sources.streams import known_encoding
-from eventide.table.creation import existing_table
+from eventide.table.creation import created_by_first_commit, existing_table
+from eventide.table.open_table import task_engine
 from eventide_core.action.write.pending_write import WriteResult
 from eventide_core.config import EVENT_TIME_FIELD, SANITIZE_NAMES, SCHEMA_MODE, Options, SchemaMode
 from eventide_core.errors import EventideError, InvalidRecordError, counted
@@ -175,7 +172,8 @@ def ingest(
     with _header_doubted(inputs, csv, rows):
         if dry_run:
             if existing is None:
-                check_new_table(table, _new_schema(rows, stated), settings.options, fields)
+                # Refuses settings or columns that a table cannot have.
+                new_table(table, _new_schema(rows, stated), settings.options, version=None, **fields)
             event_time = _event_time(existing, fields, Options(settings.options))
             document, parts = preview(rows, None if existing is None else types, event_time, sanitizes=sanitizes)
             settings.console.result(document, *parts)
@@ -261,7 +259,9 @@ def _written(
         warnings.simplefilter("always", TextOrderingWarning)
         warnings.showwarning = lambda message, *_: settings.console.say(f"warning: {message}")
         if existing is None:
-            opened = table_to_create(uri, _new_schema(rows, stated), settings.options, fields, spark)
+            engine = None if spark is None else task_engine(spark)
+            made = created_by_first_commit(uri, _new_schema(rows, stated), settings.options, fields, engine)
+            opened = Table(uri, settings.options, made)
         else:
             opened = Table.open(uri, settings.options, engine=spark)
         write: Callable[..., WriteResult] = getattr(opened, operation)

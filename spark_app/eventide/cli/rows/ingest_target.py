@@ -1,4 +1,4 @@
-"""The table that `eventide ingest` writes to: one that exists and agrees with what the user states, or a new one."""
+"""What the user states of the table that `eventide ingest` writes to, compared with the table that exists."""
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
@@ -7,37 +7,15 @@ import pyarrow as pa
 
 from eventide import Table
 from eventide.options import new_tables as keys
-from eventide.rows.writer import new_table
-from eventide.table.creation import created_by_first_commit
-from eventide.table.open_table import task_engine
 from eventide_core.config import BUCKET_HASH_FIELDS, BUCKETS, INDEX_TYPE, Option, Options
 from eventide_core.errors import ConfigError
 from eventide_core.table.property_keys import KEY_GENERATORS, TABLE_TYPE
 from eventide_core.table.settings.key_format import KeyGenerator
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from eventide_core.table.settings.table_config import TableConfig
 
 _WIDER: Final = {(pa.int32(), pa.int64()), (pa.int32(), pa.float64()), (pa.float32(), pa.float64())}
-
-
-def table_to_create(
-    uri: str,
-    schema: pa.Schema | str,
-    options: Mapping[str, str],
-    words: Mapping[str, Any],
-    spark: "SparkSession | None",
-) -> Table:
-    """A table that its first commit creates. Raises the errors of `created_by_first_commit`."""
-    engine = None if spark is None else task_engine(spark)
-    return Table(uri, options, created_by_first_commit(uri, schema, options, words, engine))
-
-
-def check_new_table(uri: str, schema: pa.Schema | str, options: Mapping[str, str], words: Mapping[str, Any]) -> None:
-    """Raises what creating the table would raise, for settings or columns that it cannot have."""
-    new_table(uri, schema, options, version=None, **words)
 
 
 def refuse_contradictions(table: Table, words: Mapping[str, Any], options: Mapping[str, str]) -> None:

@@ -12,7 +12,7 @@ from eventide import Table
 from eventide.cli.argument_types import FilePath
 from eventide.cli.own_process import spare_pandas
 from eventide.cli.row_files import format_of, write_rows
-from eventide.cli.settings import Settings, common_options, option_help, table_argument
+from eventide.cli.settings import Settings, common_options, option_help, stating, table_argument
 from eventide.options.queries import AS_OF, BEGIN, END, QUERY_TYPE, QueryType
 from eventide.rows.plain_values import plain_rows
 from eventide.rows.reader import Rows
@@ -28,7 +28,7 @@ ROWS_SHOWN = 20
 
 @click.command()
 @table_argument
-@click.option("--query", type=click.Choice(QUERY_TYPE.kind.choices), help=option_help(QUERY_TYPE))
+@stating(QUERY_TYPE, "--query", type=click.Choice(QUERY_TYPE.kind.choices))
 @click.option("--as-of", metavar="INSTANT", help=option_help(AS_OF))
 @click.option(
     "--as-of-watermark",
@@ -62,7 +62,6 @@ ROWS_SHOWN = 20
 def read(
     settings: Settings,
     table: str,
-    query: str | None,
     as_of: str | None,
     as_of_watermark: str | None,
     tag: str | None,
@@ -81,7 +80,7 @@ def read(
 
     Hudi's meta columns come first. Text output leaves them out unless --columns names them.
     """
-    kind = Options(settings.options).get(QUERY_TYPE) if query is None else QueryType(query)
+    kind = Options(settings.options).get(QUERY_TYPE)
     _check_instants(kind, as_of, begin, end)
     _check_kept(kind, as_of, as_of_watermark, tag)
     if limit is not None and is_all:
