@@ -8,7 +8,7 @@
    consumer replaces windows by their rows or applies their changes.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -357,11 +357,60 @@ def test_a_runner_that_slept_while_others_went_on_gets_nothing(world: World) -> 
         assert len(names) <= 2
 
 
-class _Interrupted:
-    """A storage under which another runner takes and ends every window before the nth put of a state."""
+def test_a_window_is_done_although_another_runner_goes_on_before_the_check_of_the_put(world: World) -> None:
+    """After each put of one runner, another takes and ends what is due: together they end each window once."""
+    start = world.bench.moment()
+    ended_by_both = 0
+    for number, _ in enumerate(writes_of(world.bench, start, deliver_all)):
+        world.bench.load(start)
+        storage: Any = _Interrupted(world, number, is_after=True)
+        ended: list[int] = []
+        try:
+            for window in Table("", {}, world.bench.process(storage)).windows("1s", "billing"):
+                window.done()
+                ended.append(window.begin_ms)
+        except WindowTakenError:
+            pass  # of a window that it holds, and that the other runner has taken over
+        assert sorted([*ended, *storage.done]) == [EPOCH_MS + at for at in sorted(EXPECTED)], number
+        ended_by_both += bool(ended and storage.done)
+    assert ended_by_both > 2
 
-    def __init__(self, world: World, number: int) -> None:
-        self._world, self._left = world, number
+
+def test_a_lease_that_is_renewed_while_its_window_ends_takes_nothing(world: World) -> None:
+    window = next(world.windows())
+    storage: Any = _Interrupted(world, 0, window.renew_lease)
+    (held,) = [Table("", {}, world.bench.process(storage)).windows("1s", "billing").open_window(window.token)]
+    assert held is not None
+    held.done()
+    with pytest.raises(WindowTakenError, match="no longer this runner's"):
+        window.renew_lease()
+
+
+def test_a_runner_whose_window_was_taken_over_and_ended_has_not_ended_it(world: World) -> None:
+    window = next(world.windows())
+
+    def take_over() -> None:
+        next(world.windows(take_over=True))
+        next(world.windows(take_over=True)).done()
+
+    storage: Any = _Interrupted(world, 0, take_over)
+    slept = Table("", {}, world.bench.process(storage)).windows("1s", "billing").open_window(window.token)
+    assert slept is not None
+    with pytest.raises(WindowTakenError, match="no longer this runner's"):
+        slept.done()
+
+
+class _Interrupted:
+    """A storage under which another runner acts before the nth put of a state, or after it.
+
+    By default, that runner takes and ends every window. `done` are the begins of the windows that it has ended.
+    """
+
+    def __init__(
+        self, world: World, number: int, act: Callable[[], None] | None = None, *, is_after: bool = False
+    ) -> None:
+        self._world, self._left, self._is_after = world, number, is_after
+        self._act = act or self._end_all
         self._inner = world.bench.storage
         self.done: set[int] = set()
 
@@ -369,10 +418,16 @@ class _Interrupted:
         return getattr(self._inner, name)
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
-        if self._left == 0:
-            self.done = {EPOCH_MS + at for at in deliver(self._world.bench.process())}
-        self._left -= 1
-        return self._inner.put_if_absent(path, data)
+        is_now, self._left = self._left == 0, self._left - 1
+        if is_now and not self._is_after:
+            self._act()
+        is_put = self._inner.put_if_absent(path, data)
+        if is_now and self._is_after:
+            self._act()
+        return is_put
+
+    def _end_all(self) -> None:
+        self.done = {EPOCH_MS + at for at in deliver(self._world.bench.process())}
 
 
 def test_a_clean_keeps_what_a_consumer_has_to_read_for_a_while(world: World) -> None:

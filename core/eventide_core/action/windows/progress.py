@@ -14,8 +14,11 @@ So a consumer needs the files of two views at most, and no window is read again 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import Final
 
 from eventide_core.action.windows.calendar import WindowCalendar
+
+_TAKEN_OVER_MAX: Final = 100  # no runner is paused while its consumer's windows are taken over that often
 
 
 class LatePolicy(StrEnum):
@@ -94,7 +97,7 @@ class ConsumerProgress:
     seen of the windows in `due`, the begins of those to be delivered again, earliest first; it is None also while windows
     are due if the files of that view were cleaned. `open` is the window that a runner holds. `ledger` has the done windows
     that late data changed and that are not delivered again (LatePolicy.LEDGER). Cleaning keeps the files of the `views`
-    until `keep_until_ms`.
+    until `keep_until_ms`. `taken_over` has the tokens of the latest deliveries that ended without being done, in order.
     """
 
     number: int
@@ -110,6 +113,7 @@ class ConsumerProgress:
     open: OpenWindow | None = None
     ledger: tuple[LedgerEntry, ...] = ()
     keep_until_ms: int = 0
+    taken_over: tuple[int, ...] = ()
 
     @property
     def views(self) -> tuple[ConsumerView, ...]:
@@ -164,7 +168,18 @@ class ConsumerProgress:
         """The progress once the window is open, again or for the first time."""
         number = self.number + 1
         held = OpenWindow(*window, bool(self.due), number, runner, lease_until_ms)
-        return replace(self, number=number, open=held)
+        return replace(self.without_open(), number=number, open=held)
+
+    def without_open(self) -> "ConsumerProgress":
+        """The progress whose open window, if there is one, is to be delivered again. The number stays."""
+        if self.open is None:
+            return self
+        return replace(self, open=None, taken_over=(*self.taken_over, self.open.token)[-_TAKEN_OVER_MAX:])
+
+    def is_taken_over(self, token: int) -> bool:
+        """Whether a delivery ended without being done; true also if that is too long ago to be known."""
+        is_long_ago = len(self.taken_over) == _TAKEN_OVER_MAX and token < self.taken_over[0]
+        return is_long_ago or token in self.taken_over
 
     def renewed(self, lease_until_ms: int) -> "ConsumerProgress":
         assert self.open is not None, "only an open window has a lease"

@@ -132,13 +132,13 @@ class WindowService:
     def done(self, delivery: Delivery) -> None:
         """Marks the window as done. Raises WindowTakenError if this delivery is no longer the latest one of it."""
         files = ConsumerFiles(self.files.storage, delivery.consumer)
-        self._hold(files, delivery.window, ConsumerProgress.done)
+        self._hold(files, delivery.window, ConsumerProgress.done, ends=True)
 
     def renew_lease(self, delivery: Delivery, terms: WindowTerms) -> None:
         """Prolongs the lease of a window that takes longer. Raises WindowTakenError."""
         files = ConsumerFiles(self.files.storage, delivery.consumer)
         until_ms = self.clock.now_ms() + terms.lease_ms
-        self._hold(files, delivery.window, lambda progress: progress.renewed(until_ms))
+        self._hold(files, delivery.window, lambda progress: progress.renewed(until_ms), ends=False)
 
     def open_delivery(self, consumer: str, token: int | None = None) -> Delivery | None:
         """The window that a runner holds, whoever that is; None if there is none, or its token is another one."""
@@ -212,7 +212,7 @@ class WindowService:
     def _renewed(self, state: TableState, files: ConsumerFiles, progress: ConsumerProgress) -> ConsumerProgress:
         """The state without what needs files that were cleaned."""
         if progress.view is not None and not self._is_readable(state, files, progress.view):
-            return replace(progress, open=None, due=(), before=None)
+            return replace(progress.without_open(), due=(), before=None)
         if progress.before is not None and not self._is_readable(state, files, progress.before):
             return replace(progress, before=None)
         return progress
@@ -316,23 +316,35 @@ class WindowService:
         return True
 
     def _hold(
-        self, files: ConsumerFiles, window: OpenWindow, change: Callable[[ConsumerProgress], ConsumerProgress]
+        self,
+        files: ConsumerFiles,
+        window: OpenWindow,
+        change: Callable[[ConsumerProgress], ConsumerProgress],
+        *,
+        ends: bool,
     ) -> None:
-        """Changes the state as long as this delivery is the latest one of its window."""
-        progress = files.progress()
-        held = None if progress is None else progress.open
-        if progress is None or held is None or held.token != window.token:
-            raise WindowTakenError(
-                f"the window {_named(window)} of the consumer {files.consumer} is no longer this runner's: its lease ended, "
-                "and another one has taken it or marked it as done; discard what this runner made of it"
-            )
-        newer = change(progress)
-        if not files.put(newer):
-            raise WindowTakenError(
-                f"another runner of the consumer {files.consumer} took the window {_named(window)} at the same time; "
-                "discard what this runner made of it"
-            )
-        files.remove_views(newer.views, _dropped(progress, newer), self.clock.now_ms())
+        """Changes the state as long as this delivery is the latest one of its window. `ends`: the window is done then.
+
+        Others may go on between the put and its check. If they went on from this runner's state, the window is done.
+        """
+        for attempt in range(_ATTEMPTS):
+            progress = files.progress()
+            held = None if progress is None else progress.open
+            if progress is None or held is None or held.token != window.token:
+                if ends and attempt and progress is not None and not progress.is_taken_over(window.token):
+                    return
+                raise WindowTakenError(
+                    f"the window {_named(window)} of the consumer {files.consumer} is no longer this runner's: its lease "
+                    "ended, and another one has taken it or marked it as done; discard what this runner made of it"
+                )
+            newer = change(progress)
+            if files.put(newer):
+                files.remove_views(newer.views, _dropped(progress, newer), self.clock.now_ms())
+                return
+        raise BusyError(
+            f"others change the state of the consumer {files.consumer} all the time; mark the window {_named(window)} as "
+            "done again"
+        )
 
     def _delivery(self, consumer: str, progress: ConsumerProgress) -> Delivery:
         assert progress.open is not None, "a delivery is of an open window"

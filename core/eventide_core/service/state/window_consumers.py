@@ -4,10 +4,10 @@
     <consumer>/<instant>_<runner>.view    the base files of a view that states name
 
 Order of writes: first the view, then the state that names it, by put-if-absent under the next number. So of two runners
-that go on from one state, one wins. After its put, a runner lists the states once more: if a later one is there, the
-runner was paused while others made steps, and its state was not the next one. It removes its state and has lost. The
-winner removes the states before the last but one, and views that neither the old nor the new state names and that are a
-day old.
+that go on from one state, one wins. After its put, a runner lists the states once more: if a later one is there, others
+made steps before or after the put. Then its state may not have been the next one: it removes its state, and the latest one
+tells what became of its step. The winner removes the states before the last but one, and views that neither the old nor the
+new state names and that are a day old.
 
 A crash leaves a view that no state names, or states and views that the next winner removes.
 """
@@ -72,7 +72,7 @@ class ConsumerFiles:
         return self._latest()
 
     def put(self, progress: ConsumerProgress) -> bool:
-        """Whether this state is now the consumer's. False if another runner has made a step meanwhile."""
+        """Whether this state is now the consumer's. False if another runner has made a step before it, or after it."""
         path, data = self._path(progress.number), _encoded(progress)
         if not self.storage.put_if_absent(path, data) and not self._is_same(path, data):
             return False
@@ -186,6 +186,7 @@ def _decoded(number: int, document: Mapping[str, Any]) -> ConsumerProgress:
         open=None if opened is None else OpenWindow(**opened),
         ledger=tuple(LedgerEntry(**entry) for entry in document["ledger"]),
         keep_until_ms=int(document["keep_until_ms"]),
+        taken_over=tuple(map(int, document.get("taken_over", ()))),
     )
 
 
