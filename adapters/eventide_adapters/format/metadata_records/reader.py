@@ -19,8 +19,8 @@ import pyarrow as pa
 from eventide_adapters.format.log_file.blocks import PlacedBlock, read_headers, read_headers_of
 from eventide_adapters.format.log_file.delete_block import decode_delete_block
 from eventide_adapters.format.metadata_records.hfile import HFile
+from eventide_adapters.format.metadata_records.hudi_key_index import HudiKeyIndex
 from eventide_adapters.format.metadata_records.merged import RecordSource, can_merge
-from eventide_adapters.format.metadata_records.record_index import HudiKeyIndex
 from eventide_adapters.format.metadata_records.records import Value, decode_value
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_core.cure import Cure

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from eventide import Table
 from eventide.bootstrap import assemble
+from eventide_adapters.format.metadata_records.hudi_key_index import HudiKeyIndex
 from eventide_adapters.format.metadata_records.reader import MetadataTableReader
-from eventide_adapters.format.metadata_records.record_index import HudiKeyIndex
 from eventide_adapters.format.metadata_records.records import file_group_number
 from eventide_core.ports import KeyIndex
 from eventide_core.table.settings.metadata_table import RECORD_INDEX
