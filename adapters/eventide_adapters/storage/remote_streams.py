@@ -4,11 +4,11 @@ import io
 import itertools
 import tempfile
 from collections.abc import Callable
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from eventide_adapters.storage.objects.contract import PART_BYTES, Upload
 from eventide_core.access.threads import Threads
-from eventide_core.table.files.read_ahead import ReadRange
+from eventide_core.table.files.read_ahead import RangeStream, ReadRange
 
 # A request costs a round trip, whatever its size, and most reads of a log file or a Parquet footer are smaller than
 # this.
@@ -46,13 +46,13 @@ def in_pieces(read: ReadRange, offset: int, length: int) -> bytes:
 
 def open_ranges(size: int, read_range: ReadRange) -> BinaryIO:
     """A seekable stream over a file of that size."""
-    return _Ranges(_RangeInput(size, read_range))
+    return _Ranges(RangeStream(size, read_range))
 
 
 class _Ranges(io.BufferedReader):
     """Small reads share a request through the buffer. A large read is a request for exactly its own bytes."""
 
-    def __init__(self, ranges: "_RangeInput") -> None:
+    def __init__(self, ranges: "RangeStream") -> None:
         super().__init__(ranges, _READ_AHEAD_BYTES)
         self._ranges = ranges
 
@@ -62,48 +62,6 @@ class _Ranges(io.BufferedReader):
         # The inherited method reads twice: everything except the end, then a buffer full from there on.
         data = self._ranges.read_at(self.tell(), size)
         self.seek(len(data), io.SEEK_CUR)
-        return data
-
-
-class _RangeInput(io.RawIOBase):
-    """Each read is one call of `read_range`."""
-
-    def __init__(self, size: int, read_range: ReadRange) -> None:
-        self._size = size
-        self._read_range = read_range
-        self._position = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._position
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
-        if start + offset < 0:
-            raise ValueError(f"cannot seek to {start + offset}")
-        self._position = start + offset
-        return self._position
-
-    def read_at(self, position: int, length: int) -> bytes:
-        """The range, which is shorter if the file ends before. Does not change the stream's position."""
-        rest = min(length, self._size - position)
-        return self._read_range(position, rest) if rest > 0 else b""
-
-    def readinto(self, buffer: Any, /) -> int:
-        data = self.read_at(self._position, len(buffer))
-        buffer[: len(data)] = data
-        self._position += len(data)
-        return len(data)
-
-    def readall(self) -> bytes:
-        """Reads the rest in one request; the inherited method requests some kilobytes at a time."""
-        data = self.read_at(self._position, self._size)
-        self._position += len(data)
         return data
 
 

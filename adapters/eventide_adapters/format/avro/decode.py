@@ -18,7 +18,6 @@ import numpy as np
 import pyarrow as pa
 
 from eventide_adapters.format.avro.column_resolution import check_columns, resolve_columns
-from eventide_adapters.format.avro.record_chain import record_chain
 from eventide_adapters.format.avro.records import decode_records
 from eventide_adapters.format.avro.schema import AvroField, record_fields
 from eventide_adapters.format.avro.vectors import UnevenCollectionsError, decode_vectors
@@ -156,16 +155,15 @@ def _bounds(content: bytes, position: int, count: int, place: str) -> tuple[Posi
 
     Finds at most `count` records.
     """
-    first, position = record_chain(content, position, count)
     bounds = [position]
     read, note, size = _read_length, bounds.append, len(content)
     # This loop only does what must be done record by record. A length that exceeds the content ends it, or is found
     # below.
     with suppress(struct.error):
-        for _ in range(count - len(first)):
+        for _ in range(count):
             position += 4 + read(content, position)[0]
             note(position)
-    borders = np.concatenate([first, np.array(bounds, np.int64)])
+    borders = np.array(bounds, np.int64)
     begins, ends = borders[:-1] + 4, borders[1:]
     is_backward = ends < begins
     broken = np.flatnonzero(is_backward | (ends > size))

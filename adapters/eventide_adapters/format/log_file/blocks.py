@@ -34,7 +34,13 @@ from eventide_core.table.files.log_block import (
     read_blocks,
     torn_without_name,
 )
-from eventide_core.table.files.read_ahead import REMOTE_WHOLE_FILE_BYTES, WHOLE_FILE_BYTES, ReadAhead, ReadRange
+from eventide_core.table.files.read_ahead import (
+    REMOTE_WHOLE_FILE_BYTES,
+    WHOLE_FILE_BYTES,
+    RangeStream,
+    ReadAhead,
+    ReadRange,
+)
 from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.records.operation_column import refuse_operations
 from eventide_core.table.timeline.instant import is_instant_time
@@ -108,37 +114,13 @@ class PlacedBlock:
             yield io.BytesIO(self.content)
             return
         with storage.open_input(self.path) as stream:
-            window: Any = _Window(stream, self.block.content_offset, self.block.content_length)
-            yield window
 
+            def read(offset: int, length: int) -> bytes:
+                stream.seek(self.block.content_offset + offset)
+                return stream.read(length)
 
-class _Window(io.RawIOBase):
-    """A part of a stream as a separate stream."""
-
-    def __init__(self, stream: BinaryIO, offset: int, length: int) -> None:
-        self._stream, self._offset, self._length = stream, offset, length
-        self._position = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._length}[whence]
-        self._position = start + offset
-        return self._position
-
-    def tell(self) -> int:
-        return self._position
-
-    def read(self, size: int = -1, /) -> bytes:
-        left = max(0, self._length - self._position)
-        self._stream.seek(self._offset + self._position)
-        data = self._stream.read(left if size < 0 else min(size, left))
-        self._position += len(data)
-        return data
+            content: Any = RangeStream(self.block.content_length, read)
+            yield content
 
 
 def read_headers(

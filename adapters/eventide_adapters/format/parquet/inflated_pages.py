@@ -10,8 +10,8 @@ each page when Arrow reads it, in less than half of zlib's time:
 2. The size of an uncompressed chunk is known only when its pages have been read. So its room here is what the footer states
    and what its page headers can add at most. Nothing is behind its last page, and Arrow doesn't look there.
 3. Arrow reads the chunks of a row group in turns, each from its beginning to its end, page by page. So one uncompressed page
-   for each column is in memory. The compressed bytes are read in pieces from a local disk. From other storages, chunks that
-   lie side by side are read at once, as Arrow itself does, and stay until the next row group.
+   for each column is in memory. The compressed bytes are read in pieces from a local disk. From other storages, those of a
+   row group are read at once, near ones together, as Arrow itself does, and stay until the next row group.
 4. In a page header, the compressed size changes. The checksum is that of the compressed page, so it is compared here.
 5. Hudi stores a record key of one field twice: in its meta column, and in the field's own column. A member of gzip ends with
    the checksum and the size of what it inflates to. A page is not inflated again if its end states those of a page of keys
@@ -25,10 +25,10 @@ docs/decisions/gzip_pages.md has the measurements.
 import io
 import struct
 from bisect import bisect_right
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, BinaryIO, Final, Self, TypeAlias
+from typing import Any, BinaryIO, Final, Self
 
 from isal import isal_zlib
 
@@ -42,6 +42,7 @@ from eventide_adapters.format.parquet.thrift_compact import (
     integer,
     with_integers,
 )
+from eventide_core.table.files.read_ahead import SeekableStream
 from eventide_core.table.records.schema import RECORD_KEY
 
 _RECORD_KEY: Final = RECORD_KEY.encode()
@@ -52,7 +53,8 @@ _ISAL_ERROR: Any = isal_zlib.IsalError  # its stubs call it a value
 _COMPRESSED_BYTES_MIN: Final = 512 * 1024  # to open the file again costs as much as this saves
 _TAIL_BYTES: Final = 64 * 1024  # what Arrow reads first of a file's end; the footer may be shorter
 _PIECE_BYTES: Final = 256 * 1024
-_RUN_BYTES_MAX: Final = 32 * 1024 * 1024  # Arrow's own limit of one read
+_GAP_BYTES_MAX: Final = 256 * 1024  # which a read includes rather than be two
+_READ_BYTES_MAX: Final = 32 * 1024 * 1024  # Arrow's own limit of one read
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _GZIP_END: Final = struct.Struct("<II")  # the checksum and the size of the inflated bytes
 _KEY_PAGES_MAX: Final = 6  # that wait for the other column; Hudi's have a megabyte each, and a batch reads five
@@ -71,13 +73,9 @@ _EMPTY: Final = 0  # an integer with the bytes of an empty text
 _FALSE: Final = 2  # as a type in Thrift's compact protocol, which is the value of a boolean
 
 
-_Place: TypeAlias = tuple[int, int, int, bool, bool]
-"""A chunk's offset, its size, its room, whether it has the keys, and whether it may repeat them."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Chunk:
-    """A column chunk: its place in the compressed file, its room here, and the run of chunks that it is read with.
+    """A column chunk: its place in the compressed file, its room here, and the number of its row group.
 
     `has_keys`: its column is that of the keys. `may_repeat_keys`: it has the same least and greatest value.
     """
@@ -86,7 +84,6 @@ class _Chunk:
     size: int
     start: int
     room: int
-    run: tuple[int, int]
     group: int
     has_keys: bool
     may_repeat_keys: bool
@@ -96,7 +93,7 @@ class _Chunk:
         return self.offset + self.size
 
 
-class InflatedPages(io.RawIOBase):
+class InflatedPages(SeekableStream):
     """Arrow's source for the uncompressed file. Reading raises OSError for a damaged page.
 
     The stream of the compressed file stays open. Arrow reads on several threads, but never at the same time.
@@ -109,10 +106,10 @@ class InflatedPages(io.RawIOBase):
         self._starts = [chunk.start for chunk in chunks]
         self._tail_start = chunks[-1].start + chunks[-1].room
         self._tail = b"".join([bytes(_TAIL_BYTES), footer, len(footer).to_bytes(4, "little"), _MAGIC])
-        self._position = 0
+        super().__init__(self._tail_start + len(self._tail))
         self._readings: dict[int, _Reading] = {}
-        self._group = 0
-        self._runs: dict[tuple[int, int], bytes] = {}  # of this row group
+        self._group = -1
+        self._of_group: dict[Span, memoryview] = {}  # the chunks of this row group
         self._keys: dict[tuple[int, int], memoryview] = {}  # by checksum and size
 
     @classmethod
@@ -130,20 +127,6 @@ class InflatedPages(io.RawIOBase):
             if sum(chunk.size for chunk in chunks) >= _COMPRESSED_BYTES_MIN:
                 return cls(stream, chunks, with_integers(footer, 0, len(footer), new))
         return None
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._position
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        end = self._tail_start + len(self._tail)
-        self._position = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: end}[whence] + offset
-        return self._position
 
     def read(self, size: int = -1, /) -> memoryview:
         """The bytes of one chunk or of the footer, less than `size` only where these end."""
@@ -204,21 +187,17 @@ class InflatedPages(io.RawIOBase):
             self._stream.seek(offset)
             piece = memoryview(self._stream.read(min(max(least, _PIECE_BYTES), chunk.end - offset)))
         else:
-            piece = memoryview(self._run(chunk))[offset - chunk.run[0] : chunk.end - chunk.run[0]]
+            piece = self._whole(chunk)[offset - chunk.offset :]
         if len(piece) < least:
             raise OSError(f"the page at byte {at} is not whole")
         return memoryview(b"".join([data, piece])) if data else piece
 
-    def _run(self, chunk: _Chunk) -> bytes:
+    def _whole(self, chunk: _Chunk) -> memoryview:
         if chunk.group != self._group:
             self._group = chunk.group
-            self._runs.clear()
-        data = self._runs.get(chunk.run)
-        if data is None:
-            start, end = chunk.run
-            self._stream.seek(start)
-            data = self._runs[chunk.run] = self._stream.read(end - start)
-        return data
+            of_group = [(one.offset, one.end) for one in self._chunks if one.group == chunk.group]
+            self._of_group = read_spans(self._stream, of_group)
+        return self._of_group[chunk.offset, chunk.end]
 
 
 class _Reading:
@@ -323,7 +302,6 @@ def _laid_out(
     start = len(_MAGIC)
     wanted = {name.encode() for name in columns}
     for group, (group_start, _) in enumerate(elements(footer, top[_FILE_ROW_GROUPS][0], walked)):
-        places: list[_Place] = []
         of_keys: tuple[bytes, bytes] | None = None
         for chunk_start, _ in elements(footer, fields(footer, group_start, walked)[0][_GROUP_COLUMNS][0], walked):
             chunk, _ = fields(footer, chunk_start, walked)
@@ -352,9 +330,9 @@ def _laid_out(
                 new[column[_COLUMN_DICTIONARY]] = start
             bounds, has_keys = _bounds(footer, column, walked), name == _RECORD_KEY
             of_keys = bounds if has_keys else of_keys
-            places.append((offset, size, room, has_keys, bounds is not None and bounds == of_keys and not has_keys))
+            may_repeat_keys = bounds is not None and bounds == of_keys and not has_keys
+            chunks.append(_Chunk(offset, size, start, room, group, has_keys, may_repeat_keys))
             start += room
-        chunks += _with_runs(places, start - sum(room for _, _, room, *_ in places), group)
     return chunks, new
 
 
@@ -376,21 +354,24 @@ def _bounds(footer: bytes, column: dict[int, Span], walked: WalkedStructs | None
     return binary(footer, values[_LEAST][0]), binary(footer, values[_GREATEST][0])
 
 
-def _with_runs(places: list[_Place], start: int, group: int) -> Iterator[_Chunk]:
-    """The chunks of one row group. Those that lie side by side are in one run, up to its limit."""
-    runs: list[tuple[int, int]] = []
-    for offset, size, *_ in places:
-        if runs and runs[-1][1] == offset and offset + size - runs[-1][0] <= _RUN_BYTES_MAX:
-            runs[-1] = runs[-1][0], offset + size
+def read_spans(stream: BinaryIO, spans: Sequence[Span]) -> dict[Span, memoryview]:
+    """The bytes of these places, fewer where the file ends before. Those near one another take one read."""
+    runs: list[Span] = []
+    for start, end in sorted(spans):
+        if runs and start - runs[-1][1] <= _GAP_BYTES_MAX and end - runs[-1][0] <= _READ_BYTES_MAX:
+            runs[-1] = runs[-1][0], max(end, runs[-1][1])
         else:
-            runs.append((offset, offset + size))
-    of_chunks = iter(runs)
-    run = (0, 0)
-    for offset, size, room, has_keys, may_repeat_keys in places:
-        if offset + size > run[1] or offset < run[0]:
-            run = next(of_chunks)
-        yield _Chunk(offset, size, start, room, run, group, has_keys, may_repeat_keys)
-        start += room
+            runs.append((start, end))
+    pieces: list[memoryview] = []
+    for start, end in runs:
+        stream.seek(start)
+        pieces.append(memoryview(stream.read(end - start)))
+    starts = [start for start, _ in runs]
+    contents: dict[Span, memoryview] = {}
+    for start, end in spans:
+        run = bisect_right(starts, start) - 1
+        contents[start, end] = pieces[run][start - starts[run] : end - starts[run]]
+    return contents
 
 
 def is_local(stream: BinaryIO) -> bool:

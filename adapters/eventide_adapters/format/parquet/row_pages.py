@@ -9,7 +9,6 @@ chunk, and each that is read has as many rows as the next one's first row implie
 nested, encrypted or not understood, `rows_of` returns None, and the row group is read whole. So is a small one.
 """
 
-from bisect import bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.parquet.inflated_pages import without_bloom_filter
+from eventide_adapters.format.parquet.inflated_pages import read_spans, without_bloom_filter
 from eventide_adapters.format.parquet.open_file import OpenBaseFile
 from eventide_adapters.format.parquet.page_search import SEARCHED_VALUES_MAX, PageSearch
 from eventide_adapters.format.parquet.thrift_compact import (
@@ -41,8 +40,6 @@ RowsOfGroups: TypeAlias = Mapping[int, RowNumbers | None]
 
 _MAGIC: Final = b"PAR1"
 _ROWS_MIN: Final = 4096  # of a row group; one of fewer rows is decoded in less time than its pages are found
-_GAP_BYTES_MAX: Final = 256 * 1024  # which a read includes rather than be two
-_READ_BYTES_MAX: Final = 32 * 1024 * 1024
 
 # Numbers of fields in parquet.thrift
 _FILE_ROW_GROUPS, _FILE_ENCRYPTION = 4, 8
@@ -333,22 +330,8 @@ def _values(data: bytes, header: Mapping[int, Span]) -> int:
 
 
 def _read(stream: BinaryIO, spans: Sequence[Span]) -> dict[Span, bytes]:
-    """The bytes of these places. Those near one another take one read."""
-    runs: list[Span] = []
-    for start, end in sorted(spans):
-        if runs and start - runs[-1][1] <= _GAP_BYTES_MAX and end - runs[-1][0] <= _READ_BYTES_MAX:
-            runs[-1] = runs[-1][0], max(end, runs[-1][1])
-        else:
-            runs.append((start, end))
-    pieces: list[bytes] = []
-    for start, end in runs:
-        stream.seek(start)
-        pieces.append(bytes(stream.read(end - start)))
-        if len(pieces[-1]) != end - start:
-            raise ValueError("a file that ends early")
-    starts = [start for start, _ in runs]
-    contents: dict[Span, bytes] = {}
-    for start, end in spans:
-        run = bisect_right(starts, start) - 1
-        contents[start, end] = pieces[run][start - starts[run] : end - starts[run]]
+    """The bytes of these places. Raises ValueError if the file ends before."""
+    contents = {span: bytes(data) for span, data in read_spans(stream, spans).items()}
+    if any(len(data) != end - start for (start, end), data in contents.items()):
+        raise ValueError("a file that ends early")
     return contents

@@ -1,6 +1,8 @@
-"""Reads ahead in a file, so that ranges in ascending order take few requests."""
+"""Reads ranges of a file: ahead, so that ranges in ascending order take few requests, and as a stream."""
 
+import io
 from collections.abc import Callable
+from typing import Any
 
 ReadRange = Callable[[int, int], bytes]
 """(offset, length) -> the bytes of that range; fewer if the file ends before."""
@@ -39,3 +41,52 @@ class ReadAhead:
 
     def _holds(self, offset: int, length: int) -> bool:
         return self._start <= offset and offset + length <= self._start + len(self._data)
+
+
+class SeekableStream(io.RawIOBase):
+    """The position in a stream of `size` bytes. The bytes themselves are a subclass's."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        if start + offset < 0:
+            raise ValueError(f"cannot seek to {start + offset}")
+        self._position = start + offset
+        return self._position
+
+
+class RangeStream(SeekableStream):
+    """Each read is one call of `read_range`."""
+
+    def __init__(self, size: int, read_range: ReadRange) -> None:
+        super().__init__(size)
+        self._read_range = read_range
+
+    def read_at(self, position: int, length: int) -> bytes:
+        """The range, which is shorter if the file ends before. Does not change the stream's position."""
+        rest = min(length, self._size - position)
+        return self._read_range(position, rest) if rest > 0 else b""
+
+    def readinto(self, buffer: Any, /) -> int:
+        data = self.read_at(self._position, len(buffer))
+        buffer[: len(data)] = data
+        self._position += len(data)
+        return len(data)
+
+    def readall(self) -> bytes:
+        """Reads the rest in one request; the inherited method requests some kilobytes at a time."""
+        data = self.read_at(self._position, self._size)
+        self._position += len(data)
+        return data

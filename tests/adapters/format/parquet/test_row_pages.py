@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from eventide_adapters.format.parquet import open_file, row_pages
+from eventide_adapters.format.parquet import inflated_pages, open_file, row_pages
 from eventide_adapters.format.parquet.open_file import open_base
 from eventide_adapters.format.parquet.row_pages import rows_of, rows_with
 from eventide_adapters.storage.local import LocalStorage
@@ -42,7 +42,7 @@ def rows(keys: list[str]) -> pa.Table:
 def large_files(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small files are read as large ones are."""
     monkeypatch.setattr(open_file, "_AT_ONCE_BYTES_MAX", 0)
-    monkeypatch.setattr(row_pages, "_GAP_BYTES_MAX", 0)
+    monkeypatch.setattr(inflated_pages, "_GAP_BYTES_MAX", 0)
     monkeypatch.setattr(row_pages, "_ROWS_MIN", 0)
 
 

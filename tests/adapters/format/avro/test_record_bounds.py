@@ -1,4 +1,4 @@
-"""The records of an Avro block, found many at once, are those that are found one by one."""
+"""Where the records of an Avro block are, and damaged lengths."""
 
 import random
 import struct
@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventide_adapters.format.avro.decode import avro_record_bounds
-from eventide_adapters.format.avro.record_chain import record_chain
 from eventide_core.errors import RecordDecodeError
 
 _BEGIN = b"\x02\x2220260101000000000"
@@ -85,20 +84,3 @@ def test_damaged_lengths_are_found_as_one_by_one(seed: int) -> None:
         damaged = draw.choice(places) + draw.randrange(4)
         content[damaged] = draw.randrange(256)
     _same_as_one_by_one(bytes(content))
-
-
-def test_nearly_all_records_are_found_at_once_if_they_begin_alike() -> None:
-    bodies = _bodies(random.Random(1), 0.0, 0.0)
-    content = _block(bodies)
-    spans, position = record_chain(content, _HEAD_BYTES, len(bodies))
-    starts = [start - 4 for start, _ in _one_by_one(content)]
-    assert len(spans) > 0.9 * len(bodies)
-    assert [*spans.tolist(), position] == starts[: len(spans) + 1]
-
-
-def test_no_record_is_found_at_once_where_chains_do_not_meet() -> None:
-    """A begin within a record leads to a chain of its own."""
-    draw = random.Random(1)
-    bodies = [_BEGIN + bytes(100) + _BEGIN + draw.randbytes(40) for _ in range(3000)]
-    spans, position = record_chain(_block(bodies), _HEAD_BYTES, len(bodies))
-    assert (len(spans), position) == (0, _HEAD_BYTES)
