@@ -9,7 +9,6 @@ MissingFileError. Spark's executors don't plan again, as in Hudi: their job fail
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
@@ -204,13 +203,19 @@ class Rows:
         self, columns: Sequence[str] | None = None, filter: Filter | None = None, **words: Any
     ) -> "pandas.DataFrame":
         """All rows as a pandas DataFrame. Passes other arguments to `pyarrow.Table.to_pandas`. Raises InvalidFilterError."""
-        _library("pandas")
+        try:
+            import pandas  # noqa: F401  # by pyarrow
+        except ModuleNotFoundError as missing:
+            raise _missing("pandas") from missing
         return self.to_arrow(columns, filter).to_pandas(**words)
 
     def to_polars(self, columns: Sequence[str] | None = None, filter: Filter | None = None) -> "polars.DataFrame":
         """All rows as a Polars DataFrame. Raises InvalidFilterError."""
-        frame: polars.DataFrame = _library("polars").DataFrame(self.to_arrow(columns, filter))
-        return frame
+        try:
+            import polars
+        except ModuleNotFoundError as missing:
+            raise _missing("polars") from missing
+        return polars.DataFrame(self.to_arrow(columns, filter))
 
     def to_duckdb(
         self,
@@ -223,13 +228,15 @@ class Rows:
 
         For example: `rows.to_duckdb().query("trips", "select count(*) from trips")`.
         """
-        library = _library("duckdb")
+        try:
+            import duckdb
+        except ModuleNotFoundError as missing:
+            raise _missing("duckdb") from missing
         if connection is not None and not hasattr(connection, "from_arrow"):
             raise ConfigError(f"{connection!r} is no connection of DuckDB: pass one, or omit it")
         if columns is not None and not columns:
             raise InvalidFilterError("columns are none, and a relation of DuckDB has one or more: name some")
-        relation: duckdb.DuckDBPyRelation = (connection or library).from_arrow(self.to_arrow(columns, filter))
-        return relation
+        return (connection or duckdb).from_arrow(self.to_arrow(columns, filter))
 
     def to_spark(
         self, spark: "SparkSession", columns: Sequence[str] | None = None, filter: Filter | None = None
@@ -387,9 +394,5 @@ def _limited(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.Record
             return
 
 
-def _library(package: str) -> Any:
-    """The package of a method `to_<package>`. Raises ConfigError if it is not installed."""
-    try:
-        return import_module(package)
-    except ModuleNotFoundError as missing:
-        raise ConfigError(f"to_{package} needs {package}: run `pip install {package}`") from missing
+def _missing(package: str) -> ConfigError:
+    return ConfigError(f"to_{package} needs {package}: run `pip install {package}`")

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from eventide.bootstrap import Application
 from eventide.options import new_tables as keys
+from eventide.rows.own_place import require_own_place
 from eventide.spark.types import arrow_schema_of
 from eventide_adapters.format.avro.from_arrow import avro_schema_of
 from eventide_adapters.format.avro.schema import arrow_schema
@@ -15,6 +16,7 @@ from eventide_adapters.format.columns.time_patterns import event_time_texts
 from eventide_adapters.format.write.arrow_records import ArrowRecords
 from eventide_adapters.format.write.incoming_schema import refuse_names_alike
 from eventide_adapters.format.write.record_writer import RowWriter
+from eventide_adapters.storage.open import open_storage
 from eventide_core.action.write.index import IndexType, index_type
 from eventide_core.config import (
     BUCKET_HASH_FIELDS,
@@ -35,6 +37,13 @@ from eventide_core.table.settings.key_format import KeyGenerator
 from eventide_core.table.settings.new_table import NewTable
 from eventide_core.table.settings.properties import PROPERTIES_PATH
 from eventide_core.table.settings.write_shape import WriteOperation
+
+
+def create_table(uri: str, schema: Any, options: Mapping[str, str], **settings: Any) -> None:
+    """Creates an empty table. `settings` are those of `new_table`. Raises the errors of `new_table` and `create`."""
+    made = new_table(uri, schema, options, **settings)
+    require_own_place(uri, Options(options))
+    create(open_storage(uri, Options(options)), made)
 
 
 def new_table(

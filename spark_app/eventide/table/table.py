@@ -17,8 +17,7 @@ from eventide.table.maintenance import TableMaintenance
 from eventide.table.open_table import task_engine
 from eventide.table.schema import TableSchema
 from eventide.table.writes import TableWrites
-from eventide_adapters.storage.open import open_storage
-from eventide_core.config import SANITIZE_NAMES, Options
+from eventide_core.config import SANITIZE_NAMES
 from eventide_core.errors import ConfigError, EventideError, NothingToDoError
 from eventide_core.ports import Engine, Progress
 from eventide_core.table.timeline.plans import CutMode
@@ -101,15 +100,14 @@ class Table(TableWrites, TableSchema, TableMaintenance):
         Raises ConfigError, also if the table exists, InvalidColumnNameError for a name that Avro can't hold, and
         UnsupportedTableError for a column of a type that Hudi doesn't have.
         """
-        from eventide.rows.own_place import require_own_place
-        from eventide.rows.writer import create, new_table
+        from eventide.rows.writer import create_table
 
         uri = uri_of(uri)
         require_given_texts(ordering=ordering, event_time=event_time)
         texts = options_of(options)
         if sanitize:
             texts[SANITIZE_NAMES] = "true"
-        made = new_table(
+        create_table(
             uri,
             schema,
             texts,
@@ -119,8 +117,6 @@ class Table(TableWrites, TableSchema, TableMaintenance):
             event_time=event_time,
             version=version,
         )
-        require_own_place(uri, Options(texts))
-        create(open_storage(uri, Options(texts)), made)
         return cls.open(uri, texts, engine=engine)
 
     def plan_compaction(

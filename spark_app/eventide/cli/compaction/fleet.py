@@ -31,7 +31,10 @@ _OPTIONS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class FleetChoice:
-    """The arguments that name a fleet. `target_lag` is in seconds; each of them is None if it is not given."""
+    """The arguments that name a fleet; None for one that is not given.
+
+    `file` names its tables, or `catalog` and `database` have them, each with the same `target_lag` in seconds.
+    """
 
     file: Path | None
     catalog: str | None
