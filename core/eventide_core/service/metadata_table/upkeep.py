@@ -18,7 +18,8 @@ of the action calls `revert` before its instant leaves the timeline.
 
 `revert` deletes the delta commit first: without it, no log file of the instant counts. Then it deletes its log files,
 and finally its inflight and requested files, by which a second run finds the rest. `drop` removes the settings of the
-metadata table from `hoodie.properties` first. From then on nobody reads it, and a crash leaves files that nobody reads.
+metadata table from `hoodie.properties` first, and again if the lock was lost before the last file was removed. From then on
+nobody reads it, and a crash leaves files that nobody reads.
 """
 
 from collections.abc import Iterable
@@ -106,7 +107,7 @@ class PendingUpdate:
         """Before the commit. `completion_time`: the same for each run of one action (`write_update`)."""
         if self.is_dropped:
             lease.check()
-            self.drop()
+            self.drop(lease)
         elif self.update is not None:
             lease.check()
             owner = self.compactor
@@ -116,10 +117,10 @@ class PendingUpdate:
         """After the commit."""
         if self.update is not None and not self.compactor.table.reflects(self.changes):
             lease.check()
-            self.drop()
+            self.drop(lease)
 
-    def drop(self) -> None:
-        drop_metadata_table(self.compactor.storage)
+    def drop(self, lease: Lease) -> None:
+        drop_metadata_table(self.compactor.storage, lease)
 
     def compact(self, lease: Lease, completion_time: str) -> None:
         """Compacts the metadata table if due. `completion_time` is that of the commit.
@@ -253,7 +254,7 @@ class MetadataTableUpkeep:
             if self._choice() is Choice.UPDATE:
                 self.table.drop_indexes_over_rows()
             else:
-                drop_metadata_table(self.storage)
+                drop_metadata_table(self.storage, lease)
 
     def revert(self, config: TableConfig, lease: Lease, instant: str) -> None:
         """Removes what an action that never committed, by whichever engine, had already made of it.
@@ -263,7 +264,7 @@ class MetadataTableUpkeep:
         if config.metadata_partitions:
             lease.check()
             if self._choice() is Choice.DROP:
-                drop_metadata_table(self.storage)
+                drop_metadata_table(self.storage, lease)
             elif _stays_after(
                 self.compactor.begun(), self.storage, lease
             ):  # its plan may name log files of that instant
@@ -278,7 +279,7 @@ def _stays_after(compaction: MetadataCompaction | None, storage: Storage, lease:
     if compaction is None or compaction.run(lease):
         return True
     lease.check()
-    drop_metadata_table(storage)
+    drop_metadata_table(storage, lease)
     return False
 
 
@@ -334,9 +335,30 @@ def _is_of_whole_table(storage: Storage) -> bool:
     return all(is_of_whole_table(name.file_id) for name in parsed if name is not None)
 
 
-def drop_metadata_table(storage: Storage) -> None:
-    """Removes the metadata table: readers list the directories, until a rebuild or the next write of Hudi makes it again."""
+def drop_metadata_table(storage: Storage, lease: Lease) -> None:
+    """Removes the metadata table: readers list the directories, until a rebuild or the next write of Hudi makes it again.
+
+    If the lock was lost meanwhile, others may have made another metadata table, of which files were removed: then nobody
+    reads that one either. Raises LockError.
+    """
+    unname_metadata_table(storage)
+    try:
+        remove_tree(storage, METADATA_DIRECTORY)
+    finally:
+        check_or_unname(storage, lease)
+
+
+def check_or_unname(storage: Storage, lease: Lease) -> None:
+    """Raises LockError after it has made sure that nobody reads the metadata table, which others may not have followed."""
+    try:
+        lease.check()
+    except LockError:
+        unname_metadata_table(storage)
+        raise
+
+
+def unname_metadata_table(storage: Storage) -> None:
+    """Removes the metadata table from the table's settings: from then on, nobody reads it."""
     keys = tuple(f"{key}=" for key in (METADATA_PARTITIONS_KEY, METADATA_BUILDING_KEY))
     lines = settings_text(storage.read_range, storage.root).splitlines(keepends=True)
     storage.put(PROPERTIES_PATH, "".join(line for line in lines if not line.startswith(keys)).encode())
-    remove_tree(storage, METADATA_DIRECTORY)
