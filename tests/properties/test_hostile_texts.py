@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from eventide.testing.histories import ManualClock
+from eventide.testing.histories import ManualClock, NoLock
 from eventide_adapters.format.avro.event_time_properties import event_times_of_schema
 from eventide_adapters.format.merge.slice_merger import ArrowSliceMerger
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
@@ -168,6 +168,6 @@ def test_what_links_in_a_metadata_table_lead_to_stays_when_it_is_dropped(tmp_pat
     partition = next(table.glob("part=*"))
     data = {path.name: path.read_bytes() for path in partition.iterdir()}
     (table / ".hoodie" / "metadata" / "link").symlink_to(partition)
-    drop_metadata_table(LocalStorage(table))
+    drop_metadata_table(LocalStorage(table), NoLock())
     assert not (table / ".hoodie" / "metadata").exists()
     assert {path.name: path.read_bytes() for path in partition.iterdir()} == data

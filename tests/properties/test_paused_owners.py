@@ -6,6 +6,7 @@ the others can go on. A process that dies as it wakes up leaves at most the one 
 takes away. Not checked here: a process that is paused twice.
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,6 +14,7 @@ from functools import cache
 
 import pytest
 
+from eventide.bootstrap import Application
 from eventide.testing.crash_enumeration import Bench, Moment, Protocol
 from eventide.testing.histories import EPOCH_MS, Commit, Layout, Story
 from eventide.testing.inspection.metadata_listing import METADATA_PREFIX
@@ -21,10 +23,11 @@ from eventide.testing.oracle import Oracle
 from eventide_adapters.storage.faulty import Operation
 from eventide_core.config import HEARTBEAT_INTERVAL_MS
 from eventide_core.errors import BusyError, WriteConflictError
+from eventide_core.table.files.file_name import is_data_file
 from eventide_core.table.settings.write_shape import WriteOperation
 from eventide_core.table.timeline.plans import CutMode
 from support.pasts import EARLY, LAYOUTS, Service, begin_past, clean, undo_completed, undo_failed
-from support.paused import ASLEEP_MS, OWN, Others, archive, compact, ingest, serve, wakings, wrong
+from support.paused import ASLEEP_MS, OWN, Others, archive, compact, ingest, serve, verified, wakings, wrong
 from support.paused import clean as clean_up
 from support.service_cases import Shown, shown
 
@@ -147,6 +150,57 @@ def test_what_wakes_up_as_it_updates_the_metadata_table_harms_nobody(layout: Lay
         bench, past.start, protocol, _rows(past.story.oracle), own, lambda operation: METADATA_PREFIX in operation.path
     )
     assert len(succeeded) > 3
+
+
+def rebuild(application: Application) -> None:
+    application.metadata_rebuilder.rebuild()
+
+
+def _write_and_rebuild(others: Others) -> None:
+    _write(others)
+    rebuild(others.bench.process())
+    others.write()
+
+
+def _write(others: Others) -> None:
+    others.bench.clock.sleep(ASLEEP_MS)
+    others.write()
+
+
+@pytest.mark.parametrize("meanwhile", [_write, _write_and_rebuild])
+@pytest.mark.parametrize(
+    "layout", [pytest.param(WITH_METADATA_TABLE[0], marks=pytest.mark.broad), WITH_METADATA_TABLE[1]]
+)
+def test_a_rebuild_that_wakes_up_leaves_a_metadata_table_that_nobody_reads_or_that_is_whole(
+    layout: Layout, meanwhile: Callable[[Others], None]
+) -> None:
+    """Others wrote without a metadata table, and made another one, whose files have the names of the sleeper's."""
+    past = begin_past(clean, layout)
+    bench = Bench("rebuilt", EARLY)
+    start = bench.run(past.start, rebuild)
+    paused: list[str] = []
+    for woken in wakings(bench, start, rebuild, at=_is_of_settings_or_hfiles, meanwhile=meanwhile):
+        paused.append(woken.operation.kind)
+        bench.load(woken.moment)
+        application = bench.process()
+        if application.files.config().metadata_partitions:
+            there = {file.path for file in application.state().listing if is_data_file(file.name)}
+            listed = application.files.metadata_table.listing(()) or {}
+            assert {f"{partition}/{name}" for partition, names in listed.items() for name in names} == there, woken
+            completed = [path for path in woken.moment.files if _COMPLETED.search(path)]
+            assert len(completed) == len({path.rpartition("/")[2][:17] for path in completed}), completed
+        assert verified(application) == ""
+    assert {"put", "delete", "open_output"} <= set(paused)
+
+
+def _is_of_settings_or_hfiles(operation: Operation) -> bool:
+    """The settings of both tables, the base files of the metadata table, and its delta commit."""
+    return operation.path.endswith(("hoodie.properties", ".hfile")) or (
+        operation.kind == "put_if_absent" and _COMPLETED.search(operation.path) is not None
+    )
+
+
+_COMPLETED = re.compile(r"^\.hoodie/metadata/\.hoodie/.*\.deltacommit$")
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,15 @@ eventide writes in Hudi's order:
 2. The definitions of the indexes without those that are dropped; if all is dropped, the definitions stay.
 3. Their files are removed.
 
-A crash leaves what no reader uses. A second run removes it.
+A crash leaves what no reader uses. A second run removes it. If the lock was lost before the last file of a metadata table
+was removed, the table's settings are written once more without it.
 """
 
 from collections.abc import Collection
 
 from eventide_core.access.files import remove_tree
-from eventide_core.ports import MetadataTable, Storage
+from eventide_core.errors import LockError
+from eventide_core.ports import Lease, MetadataTable, Storage
 from eventide_core.table.files.table_path import INDEX_DEFINITIONS, METADATA_DIRECTORY
 from eventide_core.table.property_keys import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
 from eventide_core.table.settings.properties import PROPERTIES_PATH, settings_text
@@ -34,12 +36,33 @@ def drop_indexes(storage: Storage, table: MetadataTable, partitions: Collection[
         remove_tree(storage, f"{METADATA_DIRECTORY}/{partition}")
 
 
-def drop_metadata_table(storage: Storage) -> None:
-    """Removes the metadata table: readers list the directories, until a rebuild or the next write of Hudi makes it again."""
+def drop_metadata_table(storage: Storage, lease: Lease) -> None:
+    """Removes the metadata table: readers list the directories, until a rebuild or the next write of Hudi makes it again.
+
+    If the lock was lost meanwhile, others may have made another metadata table, of which files were removed: then nobody
+    reads that one either. Raises LockError.
+    """
+    _unname_metadata_table(storage)
+    try:
+        remove_tree(storage, METADATA_DIRECTORY)
+    finally:
+        check_or_unname(storage, lease)
+
+
+def check_or_unname(storage: Storage, lease: Lease) -> None:
+    """Raises LockError after it has made sure that nobody reads the metadata table, which others may not have followed."""
+    try:
+        lease.check()
+    except LockError:
+        _unname_metadata_table(storage)
+        raise
+
+
+def _unname_metadata_table(storage: Storage) -> None:
+    """Removes the metadata table from the table's settings: from then on, nobody reads it."""
     keys = tuple(f"{key}=" for key in (METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT))
     lines = settings_text(storage.read_range, storage.root).splitlines(keepends=True)
     storage.put(PROPERTIES_PATH, "".join(line for line in lines if not line.startswith(keys)).encode())
-    remove_tree(storage, METADATA_DIRECTORY)
 
 
 def _without(line: str, partitions: Collection[str]) -> str:

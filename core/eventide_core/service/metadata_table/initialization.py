@@ -17,7 +17,7 @@ from typing import Final
 
 from eventide_core.action.metadata_table.initialization import first_properties, made_with, new_file_groups
 from eventide_core.action.write.partition_forms import partition_mark
-from eventide_core.ports import MetadataCodec, MetadataLog, MetadataTableState, NewMetadataTable, Storage
+from eventide_core.ports import Lease, MetadataCodec, MetadataLog, MetadataTableState, NewMetadataTable, Storage
 from eventide_core.service.metadata_table.update import delta_commit
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.service.state.timeline_files import TimelineFiles
@@ -29,16 +29,19 @@ from eventide_core.table.timeline.layout import layout_of
 _OPERATION: Final = "BULK_INSERT"
 
 
-def make_metadata_table(files: TableFiles, new: NewMetadataTable, *, name: str, completion_time: str) -> None:
+def make_metadata_table(
+    files: TableFiles, new: NewMetadataTable, lease: Lease, *, name: str, completion_time: str
+) -> None:
     """Writes a new metadata table. There must be no file of another one.
 
-    `name` is that of the table; `completion_time` is a time after every time of its timeline. Raises what reading the data
-    files raises.
+    `name` is that of the table; `completion_time` is a time after every time of its timeline. Raises LockError, and what
+    reading the data files raises.
     """
     storage, table, layout = files.storage, files.metadata_table, layout_of(new.version)
     content = table.content(new)
     stats: dict[str, tuple[WriteStat, ...]] = {}
     for partition in new.partitions:
+        lease.check()
         path, mark = partition_mark(partition, new.instant)
         storage.put(f"{METADATA_DIRECTORY}/{path}", mark)
         groups = new_file_groups(partition, new.instant)
@@ -46,13 +49,14 @@ def make_metadata_table(files: TableFiles, new: NewMetadataTable, *, name: str, 
         stats[partition] = tuple(content.write_bases(partition, [base for _, _, base in groups]))
     if content.definitions is not None:
         storage.put(INDEX_DEFINITIONS, content.definitions)
+    lease.check()
     storage.put(f"{METADATA_DIRECTORY}/{PROPERTIES_PATH}", first_properties(name, new.version).encode())
     timeline = TimelineFiles(storage, f"{METADATA_DIRECTORY}/{layout.timeline_path({})}")
     requested, inflight, completed = delta_commit(new.instant, layout.recorded_completion(completion_time))
-    timeline.put(requested, None)
-    timeline.put(inflight, None)
+    timeline.put(requested, lease)
+    timeline.put(inflight, lease)
     metadata = CommitMetadata(stats, {SCHEMA_KEY: content.schema.text}, _OPERATION)
-    timeline.put(completed, None, files.codec.encode_commit(metadata, new.version))
+    timeline.put_fenced(completed, lease, files.codec.encode_commit(metadata, new.version))
 
 
 def actions_made_with(storage: Storage, codec: MetadataCodec, state: MetadataTableState) -> frozenset[str]:

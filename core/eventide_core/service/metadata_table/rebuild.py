@@ -7,7 +7,8 @@ All of it under the table lock, which every writer has to share:
 2. Drop the old metadata table (upkeep.py): its name leaves the table's settings first.
 3. Make the new one (bootstrap.py). It names the files of all completed actions, and those that nothing has removed yet.
 4. Check that nothing has begun since step 1, by a writer that shares no lock. If so, remove it again (BusyError).
-5. Write the names of its partitions into the table's settings. From then on, it is read.
+5. Write the names of its partitions into the table's settings. From then on, it is read. If the lock was lost by then,
+   others may have written without it: the names are removed again (LockError).
 
 A crash before step 5 leaves a table without a metadata table, for which Hudi, or a second run, makes a new one.
 """
@@ -22,7 +23,7 @@ from eventide_core.cure import Cure
 from eventide_core.errors import BusyError, UnsupportedTableError
 from eventide_core.ports import Clock, Lease, NewMetadataTable, TableLock
 from eventide_core.service.facts.planning import unused_instant
-from eventide_core.service.metadata_table.drop import drop_metadata_table
+from eventide_core.service.metadata_table.drop import check_or_unname, drop_metadata_table
 from eventide_core.service.metadata_table.initialization import make_metadata_table
 from eventide_core.service.metadata_table.upkeep import rebuilt_indexes
 from eventide_core.service.state.table import TableState
@@ -76,8 +77,8 @@ class MetadataRebuilder:
             partitions = (FILES, *_indexes(state, wanted))
             new, end = _new(state, partitions), unused_instant(state, self.clock)
             lease.check()
-            drop_metadata_table(self.files.storage)
-            make_metadata_table(self.files, new, name=state.config.name, completion_time=end)
+            drop_metadata_table(self.files.storage, lease)
+            make_metadata_table(self.files, new, lease, name=state.config.name, completion_time=end)
             self._check_undisturbed(state, lease)
             self._publish(partitions, lease)
         count = sum(map(len, new.files.values()))
@@ -129,6 +130,7 @@ class MetadataRebuilder:
             names += f"{INDEX_DEFINITIONS_PATH}={INDEX_DEFINITIONS}\n"
         lease.check()
         self.files.storage.put(PROPERTIES_PATH, "".join((*kept, names)).encode())
+        check_or_unname(self.files.storage, lease)
 
 
 def _indexes(state: TableState, wanted: Collection[str]) -> Iterator[str]:

@@ -105,7 +105,7 @@ class PendingUpdate:
         """Before the commit. `completion_time`: the same for each run of one action (`write_update`)."""
         if self.is_dropped:
             lease.check()
-            self.drop()
+            self.drop(lease)
         elif self.update is not None:
             lease.check()
             owner = self.compactor
@@ -115,10 +115,10 @@ class PendingUpdate:
         """After the commit."""
         if self.update is not None and not self.compactor.table.reflects(self.changes):
             lease.check()
-            self.drop()
+            self.drop(lease)
 
-    def drop(self) -> None:
-        drop_metadata_table(self.compactor.storage)
+    def drop(self, lease: Lease) -> None:
+        drop_metadata_table(self.compactor.storage, lease)
 
     def compact(self, lease: Lease, completion_time: str) -> None:
         """Compacts the metadata table if due. `completion_time` is that of the commit.
@@ -252,7 +252,7 @@ class MetadataTableUpkeep:
             if self._choice() is Choice.UPDATE:
                 drop_indexes(self.storage, self.table, self.table.indexes_over_rows())
             else:
-                drop_metadata_table(self.storage)
+                drop_metadata_table(self.storage, lease)
 
     def revert(self, config: TableConfig, lease: Lease, instant: str) -> None:
         """Removes what an action that never committed, by whichever engine, had already made of it.
@@ -262,7 +262,7 @@ class MetadataTableUpkeep:
         if config.metadata_partitions:
             lease.check()
             if self._choice() is Choice.DROP:
-                drop_metadata_table(self.storage)
+                drop_metadata_table(self.storage, lease)
             elif _stays_after(
                 self.compactor.begun(), self.storage, lease
             ):  # its plan may name log files of that instant
@@ -277,7 +277,7 @@ def _stays_after(compaction: MetadataCompaction | None, storage: Storage, lease:
     if compaction is None or compaction.run(lease):
         return True
     lease.check()
-    drop_metadata_table(storage)
+    drop_metadata_table(storage, lease)
     return False
 
 

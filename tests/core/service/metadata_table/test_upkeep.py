@@ -202,10 +202,10 @@ def test_nobody_reads_a_metadata_table_whose_removal_crashed(name: str, tmp_path
     table = golden.unpack(name, tmp_path)
     dying = FaultyStorage(LocalStorage(table), FaultPlan(writes={1: Fault.CRASH_BEFORE}))
     with pytest.raises(SimulatedCrash):
-        drop_metadata_table(dying)
+        drop_metadata_table(dying, NoLock())
     assert opened(table).load().facts.partitions == ()
     assert (table / ".hoodie" / "metadata").exists()
-    drop_metadata_table(LocalStorage(table))
+    drop_metadata_table(LocalStorage(table), NoLock())
     assert not (table / ".hoodie" / "metadata").exists()
 
 
@@ -227,7 +227,7 @@ def test_a_log_that_holds_others_records_too_is_not_removed(tmp_path: Path) -> N
 @pytest.mark.parametrize("name", TABLES)
 def test_it_is_dropped_whole(name: str, tmp_path: Path) -> None:
     table = golden.unpack(name, tmp_path)
-    drop_metadata_table(LocalStorage(table))
+    drop_metadata_table(LocalStorage(table), NoLock())
     assert opened(table).load().facts.partitions == ()
     assert not (table / ".hoodie" / "metadata").exists()
     assert "hoodie.table.metadata.partitions" not in (table / ".hoodie" / "hoodie.properties").read_text()
