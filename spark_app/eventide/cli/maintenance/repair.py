@@ -190,6 +190,10 @@ def _json(done: RepairResult, *, is_applied: bool) -> dict[str, Any]:
         "unrepaired": [
             {"check": u.check, "path": u.path, "problem": u.problem, "cure": u.cure} for u in done.unrepaired
         ],
+        "lost": [
+            *({"check": r.check, "path": r.path, "what": r.loses} for r in done.repairs if r.loses is not None),
+            *({"check": u.check, "path": u.path, "what": u.problem} for u in done.unrepaired),
+        ],
     }
 
 
