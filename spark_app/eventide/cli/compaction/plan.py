@@ -9,6 +9,7 @@ from eventide import Table
 from eventide.cli.argument_types import Duration
 from eventide.cli.settings import (
     Settings,
+    check_partition,
     common_options,
     detail_options,
     event_time_option,
@@ -92,5 +93,6 @@ def plan(settings: Settings, table: str, event_time: str | None, detail: Detail,
     watermark back, and the watermark that it reaches. Writes nothing.
     """
     with settings.having(EVENT_TIME_FIELD, event_time).table(table) as opened:
+        check_partition(opened, detail)
         plan = plan_for(opened, words)
     settings.console.result(plan.to_json(), plan.explain(detail))
