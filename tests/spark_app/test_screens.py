@@ -113,7 +113,7 @@ def test_a_plan_of_many_slices_fits_a_screen_and_shows_its_files_on_request(tabl
     assert all(log.name in whole for op in plan.operations for log in op.compacted)
     of_one = plan.explain(Detail(partition="part=p07"))
     assert ("=p07 " in of_one, "=p08 " in of_one) == (True, False)
-    assert "no file slice in partition 'p07'" in plan.explain(Detail(partition="p07"))
+    assert "none of these file slices is in partition 'p07'" in plan.explain(Detail(partition="p07"))
     two = plan.explain(Detail(limit=2))
     assert ("=p01 " in two, "=p02 " in two, "... and 38 more" in two) == (True, False, True)
 

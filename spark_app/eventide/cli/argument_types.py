@@ -1,5 +1,6 @@
 """The types of arguments that several verbs take: a path, an instant, a duration."""
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -8,9 +9,14 @@ import click
 from eventide_core.config import duration_of, positive_duration_of
 from eventide_core.errors import ConfigError
 
+_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+
 
 class FilePath(click.Path):
-    """A path. An empty one, as a shell makes it of a variable that is not set, is the working directory to Python."""
+    """A path on this machine. A URI, whose double slash Python drops, would be a path below the working directory.
+
+    An empty path, as a shell makes it of a variable that is not set, is the working directory to Python.
+    """
 
     def __init__(self) -> None:
         super().__init__(path_type=Path)
@@ -18,18 +24,27 @@ class FilePath(click.Path):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if not str(value).strip():
             self.fail(f"{value!r} is no path: is a variable of the shell empty?", param, ctx)
+        if _URI.match(str(value)):
+            self.fail(f"{value!r} is a URI: name a path on this machine, such as /tmp/out", param, ctx)
         return super().convert(value, param, ctx)
 
 
-class InstantText(click.types.StringParamType):
-    """The time that names an action, checked where the table is known. An empty one would be left out of every message."""
+class GivenText(click.types.StringParamType):
+    """A text that is not empty. `name` is what it names, such as a partition; what is so named is checked elsewhere."""
 
-    name = "instant"
+    def __init__(self, name: str) -> None:
+        self.name = name
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if not str(value).strip():
-            self.fail(f"{value!r} is no instant: is a variable of the shell empty?", param, ctx)
+            self.fail(f"{value!r} is no {self.name}: is a variable of the shell empty?", param, ctx)
         return super().convert(value, param, ctx)
+
+
+INSTANT = GivenText("instant")
+NAME = GivenText("name")
+PARTITION = GivenText("partition")
+FIELDS = GivenText("name of a field")
 
 
 if TYPE_CHECKING:

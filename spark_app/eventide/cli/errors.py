@@ -5,6 +5,7 @@ of the results that stops reading is 141. A stack is printed only with `--debug`
 """
 
 import json
+import os
 import select
 import sys
 import traceback
@@ -72,11 +73,23 @@ class GroupWithExitCodes(click.Group):
             code = _report(type(error).__name__, message, error.exit_code, words, redaction)
         except Exception as error:
             _show_stack(words, redaction)
+            if isinstance(error, FileNotFoundError) and not _has_working_directory():
+                message = "the working directory does not exist anymore: change to another one"
+                sys.exit(_report("UsageError", message, USAGE, words, redaction))
             message = f"unexpected {type(error).__name__}: {str(error) or 'no message'}; --debug shows where"
             code = _report(type(error).__name__, message, FAILED, words, redaction)
             if isinstance(error, MemoryError) or "can't start new thread" in message:
                 raise ShortOfMemoryError(code) from error
         sys.exit(code if isinstance(code, int) else 0)
+
+
+def _has_working_directory() -> bool:
+    """Whether it still exists; no relative path leads anywhere otherwise."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _report(kind: str, message: str, exit_code: int, words: Sequence[str], redaction: Redaction) -> int:

@@ -14,7 +14,7 @@ import click
 
 from eventide import Table
 from eventide.catalog import located, tool_of
-from eventide.cli.argument_types import FilePath
+from eventide.cli.argument_types import NAME, PARTITION, FilePath
 from eventide.cli.console import Console
 from eventide.cli.engine_by_size import EngineBySize
 from eventide.cli.own_process import spare_pandas
@@ -29,6 +29,7 @@ from eventide_core.config import EVENT_TIME_FIELD, Option
 from eventide_core.errors import ConfigError
 from eventide_core.ports import Engine
 from eventide_core.table.catalog.table_name import TableName
+from eventide_core.table.files.table_path import HOODIE_DIRECTORY
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,7 +53,7 @@ _COMMON_OPTIONS = (
         default="auto",
         help="Where tasks run: on threads of this process, or on Spark. auto: compact and serve use Spark for large work.",
     ),
-    click.option("--master", metavar="URL", help="The Spark master, such as local[4] or yarn."),
+    click.option("--master", type=NAME, metavar="URL", help="The Spark master, such as local[4] or yarn."),
     click.option(
         "--output",
         type=click.Choice(["text", "json"]),
@@ -254,14 +255,16 @@ def _detailed(whole: str, of_partition: str, at_most: str) -> Callable[[Callable
     """Adds the options that select what a verb's text shows, and passes them to the verb as `detail`."""
     options = (
         click.option("--verbose", "-v", is_flag=True, help=whole),
-        click.option("--partition", metavar="P", help=of_partition),
+        click.option("--partition", type=PARTITION, metavar="P", help=of_partition),
         click.option("--limit", type=click.IntRange(min=0), metavar="N", help=at_most),
     )
 
     def add(verb: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(verb)
         def run(*args: Any, verbose: bool, partition: str | None, limit: int | None, **words: Any) -> Any:
-            return verb(*args, detail=Detail(verbose, partition, limit), **words)
+            # The completion of a shell ends a directory with a slash.
+            chosen = None if partition is None else partition.rstrip("/") or partition
+            return verb(*args, detail=Detail(verbose, chosen, limit), **words)
 
         return decorated(run, options)
 
@@ -278,6 +281,16 @@ finding_options = _detailed(
     "Shows the findings in files of this partition.",
     "Shows at most N findings of each check.",
 )
+
+
+def check_partition(table: Table, detail: Detail) -> None:
+    """Raises UsageError for a partition that the table does not have: there would be nothing to show of it."""
+    partition = detail.partition
+    if partition is None:
+        return
+    place = table._application.storage.stat(partition)
+    if place is None or not place.is_directory or partition.partition("/")[0] == HOODIE_DIRECTORY:
+        raise click.UsageError(f"no partition {partition!r} in {table.uri}: give the name of its directory")
 
 
 def pairs_of(words: Sequence[str], option: str, *, last_wins: bool = False) -> dict[str, str]:

@@ -38,7 +38,7 @@ class Detail:
             return [], []
         chosen = [one for one in slices if self.partition is None or one.partition == self.partition]
         if not chosen and self.partition is not None:
-            return [], [f"  no file slice in partition {self.partition!r}; give the name of its directory"]
+            return [], [f"  none of these file slices is in partition {self.partition!r}"]
         shown = chosen if self.limit is None else chosen[: self.limit]
         return shown, more(len(chosen) - len(shown))
 

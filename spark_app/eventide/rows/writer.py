@@ -213,7 +213,11 @@ def _names(fields: str | Sequence[str] | None) -> tuple[str, ...]:
     names: object = fields.split(",") if isinstance(fields, str) else fields
     if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
         raise ConfigError(f"{fields!r} is no name of a field: pass a text, or a list of them")
-    return tuple(name.strip() for name in names if name.strip())
+    found = tuple(name.strip() for name in names if name.strip())
+    twice = next((name for name in found if found.count(name) > 1), None)
+    if twice is not None:
+        raise ConfigError(f"field {twice!r} is named twice in {','.join(found)!r}: name it once")
+    return found
 
 
 def _key_generator(options: Options) -> KeyGenerator | None:

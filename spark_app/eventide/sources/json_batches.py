@@ -4,6 +4,7 @@ Texts stay texts, also those that look like times: Arrow alone would take `2026-
 """
 
 import io
+import math
 import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final
@@ -18,6 +19,7 @@ from eventide_core.errors import InvalidRecordError
 
 _CHUNK_BYTES: Final = 8 << 20
 _WHOLE_IN_A_DOUBLE: Final = 2**53
+_WHOLE: Final = re.compile(rb"(?:^|[\[,])\s*(-?\d{16,})\s*(?=[,\]}])")
 _CHANGED: Final = re.compile(r"Column\((?P<path>[^)]*)\) changed from (?P<old>\w+) to (?P<new>\w+) in row (?P<row>\d+)")
 _CURES: Final = {
     "specified twice": "remove one",
@@ -123,13 +125,21 @@ def _refuse_rounded(column: Any, name: str, chunk: bytes, place: str, first_row:
     elif pa.types.is_list(column.type):
         _refuse_rounded(pc.list_flatten(column), name, chunk, place, first_row)
     elif pa.types.is_floating(column.type) and (pc.max(pc.abs(column)).as_py() or 0) >= _WHOLE_IN_A_DOUBLE:
-        number = re.search(rb'"%b"\s*:[\s\[]*(?:[^\]"{}]*,\s*)?(-?\d{16,})\s*[,\]}]' % re.escape(name.encode()), chunk)
-        if number is not None:
-            row = first_row + chunk.count(b"\n", 0, number.start()) + 1
-            raise InvalidRecordError(
-                f"source {place!r}, row {row}: column {name!r}: {number[1].decode()} has more digits than a double holds: "
-                "write the column in quotes, or state its type with --schema"
-            )
+        for value in re.finditer(rb'"%b"\s*:\s*(\[[^"{}]*|-?\d{16,}\s*[,}])' % re.escape(name.encode()), chunk):
+            number = next((one[1] for one in _WHOLE.finditer(value[1]) if _is_rounded_in(column, one[1])), None)
+            if number is not None:
+                row = first_row + chunk.count(b"\n", 0, value.start()) + 1
+                raise InvalidRecordError(
+                    f"source {place!r}, row {row}: column {name!r}: {number.decode()} has more digits than a double holds: "
+                    "write the column in quotes, or state its type with --schema"
+                )
+
+
+def _is_rounded_in(column: Any, digits: bytes) -> bool:
+    """Whether the column has the whole number as another one. A nested field of the same name may hold it exactly."""
+    double = float(digits)
+    is_exact = not math.isinf(double) and int(double) == int(digits)
+    return not is_exact and bool(pc.any(pc.equal(column, pa.scalar(double))).as_py())
 
 
 def _read(chunk: bytes, schema: pa.Schema | None) -> pa.Table:

@@ -36,6 +36,19 @@ T = "2026-11-21T00:00Z"
             "hoodie.compaction.event.time.align.timezone is given without a value",
         ),
         (("freshness", "TABLE", "--event-time", ""), "hoodie.payload.event.time.field is given without a value"),
+        (("plan", "TABLE", "--before", T, "--partition", ""), "'--partition': '' is no partition"),
+        (("plan", "TABLE", "--before", T, "--master", ""), "'--master': '' is no name"),
+        (("sync", "TABLE", "--database", ""), "'--database': '' is no name"),
+        (("sync", "TABLE", "--name", " "), "'--name': ' ' is no name"),
+        (("status", "--catalog", "hive", "--database", ""), "'--database': '' is no name"),
+        (("ingest", "NEW", "rows.csv", "--create", "--record-key", ""), "'--record-key': '' is no name of a field"),
+        *(
+            (
+                ("ingest", "NEW", "rows.csv", "--create", "--record-key", "k", word, ""),
+                f"'{word}': '' is no name of a field",
+            )
+            for word in ("--partition", "--ordering", "--event-time")
+        ),
     ],
 )
 def test_an_empty_value_is_refused_in_one_line(words: tuple[str, ...], message: str, tmp_path: Path) -> None:

@@ -6,10 +6,14 @@ Azure's library sends the requests, and repeats them.
 """
 
 import os
+import socket
 import uuid
 from collections import deque
 from collections.abc import Awaitable, Callable
+from functools import lru_cache
 from typing import Any, BinaryIO, ClassVar, Final
+from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 from adlfs import AzureBlobFileSystem
 from azure.core import MatchConditions
@@ -22,12 +26,15 @@ from eventide_adapters.storage.objects.cloud import MARK, CloudObjects, opened
 from eventide_adapters.storage.objects.contract import StoredObject
 from eventide_adapters.storage.request_count import count_request
 from eventide_core.access.threads import Handed, Threads
+from eventide_core.errors import StorageAccessError, StorageError
 
 _TAKEN: Final = ("BlobAlreadyExists", "ConditionNotMet")
 # Another upload of the same name was committed, which removes the blocks of all others.
 _BLOCKS_GONE: Final = "InvalidBlockList"
 _PAST_THE_END: Final = 416
 _BLOCKS_AT_ONCE: Final = 4
+_CONNECT_SECONDS: Final = 20  # as in Azure's library
+_UNREACHED: Final = "check the address and the network, and whether the store runs"
 
 
 class AzureObjects(CloudObjects):
@@ -63,7 +70,7 @@ class AzureObjects(CloudObjects):
                     return
 
         with self._answering("list", prefix):
-            client = opened(AzureBlobFileSystem, self.settings, os.getpid())
+            client = self._client()
             try:
                 sync(client.loop, walk, client.service_client.get_container_client(self.bucket))
             except ResourceNotFoundError:
@@ -127,9 +134,36 @@ class AzureObjects(CloudObjects):
             return None
 
     def _ask(self, key: str, request: Callable[[Any], Awaitable[Any]]) -> Any:
-        client = opened(AzureBlobFileSystem, self.settings, os.getpid())
+        client = self._client()
         count_request()
         return sync(client.loop, request, client.service_client.get_blob_client(self.bucket, key))
+
+    def _client(self) -> Any:
+        client = opened(AzureBlobFileSystem, self.settings, os.getpid())
+        _check_address(client.service_client.url, os.getpid())
+        return client
+
+
+@lru_cache(maxsize=32)
+def _check_address(url: str, process: int) -> None:  # noqa: ARG001  # a failure is not cached
+    """Connects once. Azure's library tries an account that does not exist for a minute and a half.
+
+    Raises StorageAccessError if there is no such host, and StorageError if it accepts no connection.
+    """
+    address = urlsplit(url)
+    if getproxies() or address.hostname is None:  # a proxy may know hosts that this machine doesn't
+        return
+    port = address.port or (443 if address.scheme == "https" else 80)
+    try:
+        socket.create_connection((address.hostname, port), _CONNECT_SECONDS).close()
+    except socket.gaierror as failure:
+        if failure.errno == socket.EAI_NONAME:
+            raise StorageAccessError(
+                f"there is no host {address.hostname!r}: check the account in the table's URI, and the endpoint"
+            ) from None
+        raise StorageError(f"host {address.hostname!r} cannot be resolved: {failure.strerror}; {_UNREACHED}") from None
+    except OSError as failure:
+        raise StorageError(f"cannot connect to {address.hostname}:{port}: {failure}; {_UNREACHED}") from None
 
 
 class AzureUpload:

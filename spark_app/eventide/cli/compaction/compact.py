@@ -12,11 +12,11 @@ import click
 from click.core import ParameterSource
 
 from eventide import Table
-from eventide.cli.argument_types import InstantText
+from eventide.cli.argument_types import INSTANT
 from eventide.cli.compaction.plan import foreign_plans_option, plan_for, plan_options
 from eventide.cli.console import Console
 from eventide.cli.cures import in_commands
-from eventide.cli.settings import Settings, common_options, detail_options, table_argument
+from eventide.cli.settings import Settings, check_partition, common_options, detail_options, table_argument
 from eventide.formatting import format_size
 from eventide.results.detail import Detail
 from eventide.results.plan import Plan
@@ -34,7 +34,7 @@ _OF_A_PLAN = ("before", "data_latency", "cut", "link_mode", "align", "time_zone"
 @click.option(
     "--execute",
     "scheduled",
-    type=InstantText(),
+    type=INSTANT,
     metavar="INSTANT",
     help="Runs the compaction that was scheduled at INSTANT.",
 )
@@ -71,6 +71,7 @@ def compact(
     console = settings.console
     if schedule_only:
         with settings.table(table) as opened:
+            check_partition(opened, detail)
             made = opened.schedule(plan_for(opened, threshold_ms, data_latency))
             if made.idle is not None:
                 _say_idle(console, opened, made, Ended())
@@ -79,6 +80,7 @@ def compact(
         return
     with settings.engine_by_size() as engine:
         opened = Table.open(table, settings.options, engine=engine)
+        check_partition(opened, detail)
         if scheduled is not None:
             result = _run(console, opened, scheduled, force=force)
         else:

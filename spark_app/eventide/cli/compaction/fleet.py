@@ -9,7 +9,7 @@ from typing import Any, Final
 import click
 
 from eventide.catalog import hudi_tables
-from eventide.cli.argument_types import Duration, FilePath
+from eventide.cli.argument_types import NAME, Duration, FilePath
 from eventide.cli.settings import Settings, decorated
 from eventide.fleet.settings import FleetSettings, fleet_of_file, fleet_of_locations
 from eventide_core.config import Options
@@ -19,7 +19,7 @@ _HOUR: Final = 3600
 _OPTIONS: Final = (
     click.option("--fleet", type=FilePath(), metavar="FILE.toml", help="The tables, with their target lags."),
     click.option("--catalog", type=click.Choice(("hive", "glue")), help="Takes the Hudi tables of a database."),
-    click.option("--database", metavar="NAME", help="The database of --catalog."),
+    click.option("--database", type=NAME, metavar="NAME", help="The database of --catalog."),
     click.option(
         "--target-lag",
         type=Duration(is_positive=True),

@@ -9,6 +9,7 @@ from eventide import Table
 from eventide.cli.argument_types import Duration
 from eventide.cli.settings import (
     Settings,
+    check_partition,
     common_options,
     decorated,
     detail_options,
@@ -67,5 +68,6 @@ def plan(settings: Settings, table: str, before: str | None, data_latency: int |
     watermark back, and the watermark that it reaches. Writes nothing.
     """
     with settings.table(table) as opened:
+        check_partition(opened, detail)
         plan = plan_for(opened, before, data_latency)
     settings.console.result(plan.to_json(), plan.explain(detail))

@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from eventide.catalog import catalogs_of
+from eventide.cli.argument_types import NAME
 from eventide.cli.console import table_of
 from eventide.cli.settings import Settings, common_options, event_time_option, option_help
 from eventide_core.config import SYNC_DATABASE, SYNC_TABLE, Options
@@ -20,8 +21,8 @@ from eventide_core.table.timeline.compaction_extra_metadata import CUT_KEY, WATE
     metavar="NAME",
     help="hive (a Hive Metastore), glue (AWS), datahub, or the name of a package's.  [default: by the options, else hive]",
 )
-@click.option("--database", metavar="NAME", help=option_help(SYNC_DATABASE))
-@click.option("--name", metavar="NAME", help=option_help(SYNC_TABLE))
+@click.option("--database", type=NAME, metavar="NAME", help=option_help(SYNC_DATABASE))
+@click.option("--name", type=NAME, metavar="NAME", help=option_help(SYNC_TABLE))
 @event_time_option
 @common_options
 def sync(settings: Settings, table: str, catalog: str | None, database: str | None, name: str | None) -> None:

@@ -6,7 +6,7 @@ import click
 
 from eventide.cli.settings import Settings, common_options, table_argument
 from eventide_core.errors import counted
-from eventide_core.table.settings.metadata_table import FILES, REBUILT_INDEXES
+from eventide_core.table.settings.metadata_table import FILES, REBUILT_INDEXES, MetadataTableStatus
 
 
 @click.command()
@@ -33,15 +33,21 @@ def metadata(settings: Settings, table: str, rebuild: bool, indexes: tuple[str, 
         if rebuild:
             done = opened.rebuild_metadata_table(indexes or None)
             settings.console.result(
-                {"partitions": list(done.partitions), "dropped": list(done.dropped), "files": done.files},
+                {**_state(opened.metadata_table()), "dropped": list(done.dropped), "files": done.files},
                 f"made the metadata table: {', '.join(done.partitions)}, of {counted(done.files, 'file')}",
                 *(f"dropped {name}: the next write of Hudi adds it, if it is configured to" for name in done.dropped),
             )
             return
         status = opened.metadata_table()
-    document: dict[str, Any] = {
+    settings.console.result(_state(status), "no metadata table" if status is None else str(status))
+
+
+def _state(status: MetadataTableStatus | None) -> dict[str, Any]:
+    """`logs` are what a reader merges with the base files of a partition: one for each delta commit."""
+    delta_commits = None if status is None else status.delta_commits
+    return {
         "partitions": [] if status is None else list(status.partitions),
-        "delta_commits": None if status is None else status.delta_commits,
+        "delta_commits": delta_commits,
+        "logs": delta_commits,
         "last_compaction": None if status is None else status.last_compaction,
     }
-    settings.console.result(document, "no metadata table" if status is None else str(status))

@@ -186,6 +186,10 @@ def _json(done: RepairResult, *, is_applied: bool) -> dict[str, Any]:
         "completed": list(done.completed),
         "repairs": [one.described() for one in done.repairs],
         "unrepaired": [asdict(one) for one in done.unrepaired],
+        "lost": [
+            *({"check": r.check, "path": r.path, "what": r.loses} for r in done.repairs if r.loses is not None),
+            *({"check": u.check, "path": u.path, "what": u.problem} for u in done.unrepaired),
+        ],
     }
 
 

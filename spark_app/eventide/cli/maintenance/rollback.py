@@ -2,13 +2,13 @@
 
 import click
 
-from eventide.cli.argument_types import InstantText
+from eventide.cli.argument_types import INSTANT
 from eventide.cli.settings import Settings, common_options, table_argument
 
 
 @click.command()
 @table_argument
-@click.argument("instant", type=InstantText())
+@click.argument("instant", type=INSTANT)
 @click.option(
     "--force", is_flag=True, help="Also undoes a pending write without a heartbeat, whose writer must be dead."
 )

@@ -2,13 +2,13 @@
 
 import click
 
-from eventide.cli.argument_types import InstantText
+from eventide.cli.argument_types import INSTANT
 from eventide.cli.settings import Settings, common_options, table_argument
 
 
 @click.command()
 @table_argument
-@click.argument("instant", type=InstantText())
+@click.argument("instant", type=INSTANT)
 @click.option("--tag", metavar="NAME", help="A name for `read --tag`.")
 @click.option("--delete", is_flag=True, help="Deletes the savepoint.")
 @common_options
@@ -31,7 +31,7 @@ def savepoint(settings: Settings, table: str, instant: str, tag: str | None, del
 
 @click.command()
 @table_argument
-@click.argument("instant", type=InstantText())
+@click.argument("instant", type=INSTANT)
 @common_options
 def restore(settings: Settings, table: str, instant: str) -> None:
     """Undo every write after a savepoint.

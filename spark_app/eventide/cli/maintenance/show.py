@@ -6,7 +6,14 @@ from typing import Any, Final
 import click
 
 from eventide.cli.console import table_of
-from eventide.cli.settings import Settings, common_options, detail_options, event_time_option, table_argument
+from eventide.cli.settings import (
+    Settings,
+    check_partition,
+    common_options,
+    detail_options,
+    event_time_option,
+    table_argument,
+)
 from eventide.cli.text_table import Lines
 from eventide.formatting import format_size
 from eventide.results.detail import Detail
@@ -32,6 +39,7 @@ def show(settings: Settings, table: str, detail: Detail) -> None:
     log file.
     """
     with settings.table(table) as opened:
+        check_partition(opened, detail)
         description = opened.describe()
     document = description.to_json()
     about = document["table"]

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from eventide.cli.argument_types import InstantText
+from eventide.cli.argument_types import INSTANT
 from eventide.cli.console import table_of
 from eventide.cli.settings import Settings, common_options, table_argument
 from eventide_core.errors import format_timestamp
@@ -16,7 +16,7 @@ from eventide_core.service.rollback.savepoint import Tag
 @click.argument("name", required=False)
 @click.option(
     "--instant",
-    type=InstantText(),
+    type=INSTANT,
     metavar="INSTANT",
     help="Keeps the table as of this commit.  [default: the last one]",
 )

@@ -6,9 +6,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from eventide import Table
 from eventide.cli.console import table_of
-from eventide.cli.settings import Settings, common_options, event_time_option, finding_options, table_argument
+from eventide.cli.settings import (
+    Settings,
+    check_partition,
+    common_options,
+    event_time_option,
+    finding_options,
+    table_argument,
+)
 from eventide.results.detail import WORST, Detail, more
 from eventide_core.action.verification.result import CheckResult, Status, Verification
 from eventide_core.errors import UnsupportedTableError, counted
@@ -39,8 +45,7 @@ def verify(ctx: click.Context, settings: Settings, table: str, deep: bool, detai
     was not made, or not of everything, does not change the exit code.
     """
     with settings.table(table) as opened, settings.console.progress() as progress:
-        if detail.partition:
-            _check_partition(opened, detail.partition)
+        check_partition(opened, detail)
         verification = opened.verify(deep=deep, progress=progress)
     settings.console.result(
         {
@@ -58,13 +63,6 @@ def verify(ctx: click.Context, settings: Settings, table: str, deep: bool, detai
         ctx.exit(FAILED)
     if verification.not_supported:
         ctx.exit(UnsupportedTableError.exit_code)
-
-
-def _check_partition(table: Table, partition: str) -> None:
-    """Raises UsageError for a partition that the table does not have: it would have no findings."""
-    place = table._application.storage.stat(partition)
-    if place is None or not place.is_directory:
-        raise click.UsageError(f"no partition {partition!r} in {table.uri}: give the name of its directory")
 
 
 def _checks(verification: Verification, detail: Detail) -> "Iterator[Lines | str]":

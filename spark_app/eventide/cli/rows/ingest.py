@@ -13,7 +13,7 @@ import click
 import pyarrow as pa
 
 from eventide import Table
-from eventide.cli.argument_types import FilePath
+from eventide.cli.argument_types import FIELDS, FilePath
 from eventide.cli.rows.ingest_preview import PREVIEW_ROWS, preview
 from eventide.cli.rows.ingest_target import declared_types, refuse_contradictions
 from eventide.cli.settings import Settings, common_options, table_argument
@@ -77,10 +77,16 @@ def _character(ctx: click.Context, param: click.Parameter, value: str | None) ->
     "the partitions of the rows, an insert_overwrite_table the whole table.",
 )
 @click.option("--create", is_flag=True, help="Creates the table if it does not exist, with the columns of the sources.")
-@click.option("--record-key", metavar="FIELD[,FIELD...]", help="With --create: the fields that identify a record.")
-@click.option("--partition", metavar="FIELD[,FIELD...]", help="With --create: the fields that make its partition.")
-@click.option("--ordering", metavar="FIELD", help="With --create: the field whose greater value wins.")
-@click.option("--event-time", metavar="FIELD", help="The event-time field; with --create also the ordering field.")
+@click.option(
+    "--record-key", type=FIELDS, metavar="FIELD[,FIELD...]", help="With --create: the fields that identify a record."
+)
+@click.option(
+    "--partition", type=FIELDS, metavar="FIELD[,FIELD...]", help="With --create: the fields that make its partition."
+)
+@click.option("--ordering", type=FIELDS, metavar="FIELD", help="With --create: the field whose greater value wins.")
+@click.option(
+    "--event-time", type=FIELDS, metavar="FIELD", help="The event-time field; with --create also the ordering field."
+)
 @click.option(
     "--sanitize",
     is_flag=True,

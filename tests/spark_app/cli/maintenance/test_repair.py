@@ -66,6 +66,7 @@ def test_what_no_repair_mends_is_named_and_nothing_is_written(path: Path) -> Non
     assert applied.exit_code == 1
     assert applied.document["repairs"] == []
     assert str(log.relative_to(path)) in {one["path"] for one in applied.document["unrepaired"]}
+    assert str(log.relative_to(path)) in {one["path"] for one in applied.document["lost"]}
     assert content_of(path) == damaged
 
 

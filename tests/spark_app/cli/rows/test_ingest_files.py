@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import json
 from pathlib import Path
 from typing import Any
 
@@ -169,6 +170,8 @@ def test_a_header_of_two_lines_is_no_row(tmp_path: Path) -> None:
         ("12345678901234567890", "12345678901234567890"),
         ('{"a":[{"b":-12345678901234567890}]}', "-12345678901234567890"),
         ("[1.5, 9007199254740993]", "9007199254740993"),
+        ("[9007199254740993, 10000000000000000, 1.5]", "9007199254740993"),
+        ("[[1.5], [9007199254740993]]", "9007199254740993"),
     ],
 )
 def test_a_whole_number_that_a_double_would_round_is_refused(value: str, digits: str, tmp_path: Path) -> None:
@@ -177,6 +180,22 @@ def test_a_whole_number_that_a_double_would_round_is_refused(value: str, digits:
     said = refused(tmp_path / "t", source, *NEW)
     assert "row 2" in said
     assert f"{digits} has more digits than a double holds" in said
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        '{"id":2,"v":10000000000000000}',
+        '{"id":2,"x":[1.5,9007199254740992]}',
+        '{"id":2,"v":1.5,"inner":{"v":9007199254740993}}',
+    ],
+)
+def test_a_whole_number_that_is_not_rounded_is_read(row: str, tmp_path: Path) -> None:
+    source = tmp_path / "x.jsonl"
+    source.write_text(f'{{"id":1,"v":1e20}}\n{row}\n')
+    assert json.loads(row) in [
+        {name: value for name, value in one.items() if value is not None} for one in ingested(tmp_path / "t", source)
+    ]
 
 
 def test_whole_numbers_of_many_digits_beside_great_fractions_are_read(tmp_path: Path) -> None:

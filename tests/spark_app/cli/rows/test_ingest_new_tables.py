@@ -40,6 +40,13 @@ def test_a_first_write_that_fails_leaves_no_table(bad: str, said: str, source: P
     assert f"source '{source}', {said}" in answer.stderr
 
 
+@pytest.mark.parametrize("word", ["--record-key", "--partition"])
+def test_a_field_that_is_named_twice_is_refused(word: str, source: Path, tmp_path: Path) -> None:
+    answer = run("ingest", tmp_path / "t", source, *NEW, word, "city, id,city")
+    assert (answer.exit_code, list(tmp_path.iterdir())) == (2, [source])
+    assert "field 'city' is named twice in 'city,id,city': name it once" in answer.stderr
+
+
 def test_a_bad_row_of_the_second_file_is_named_by_that_file(source: Path, tmp_path: Path) -> None:
     run_json("ingest", tmp_path / "t", source, *NEW)
     other = tmp_path / "y.jsonl"
