@@ -12,6 +12,7 @@ import pytest
 
 from eventide import Table
 from eventide_adapters.storage.secret_texts import HIDDEN
+from eventide_core.config import CUT
 from support import golden
 from support.command_line import content_of, run, run_json
 
@@ -35,6 +36,12 @@ def table_9(tmp_path: Path) -> Path:
 def _snapshot(table: Path) -> list[list[Any]]:
     rows = run_json("read", table, "--all", "--columns", "id,part,event_ts,val,amount")["data"]
     return sorted(list(row.values()) for row in rows)
+
+
+def test_an_argument_wins_over_the_option_that_it_stands_for(table_9: Path) -> None:
+    plan = ("plan", table_9, "--before", T, "--option", f"{CUT}=exact")
+    assert run_json(*plan)["cut"] == "exact"
+    assert run_json(*plan, "--cut", "file")["cut"] == "file"
 
 
 def test_show_prints_the_timeline_the_slices_and_the_event_times_of_each_log_file(table: Path) -> None:
