@@ -2,8 +2,8 @@
 
 from enum import StrEnum
 
+from eventide_core.config import sync
 from eventide_core.config.option import TEXT, Option, choice
-from eventide_core.config.sync import SYNC_DATABASE, SYNC_TABLE
 
 
 class DataHubEnvironment(StrEnum):
@@ -63,12 +63,12 @@ DATAHUB_DATABASE = Option(
     TEXT,
     None,
     "The database in the name of the dataset.",
-    otherwise=str(SYNC_DATABASE),
+    otherwise=str(sync.SYNC_DATABASE),
 )
 DATAHUB_TABLE = Option(
     "hoodie.meta.sync.datahub.table.name",
     TEXT,
     None,
     "The table in the name of the dataset.",
-    otherwise=str(SYNC_TABLE),
+    otherwise=str(sync.SYNC_TABLE),
 )
