@@ -22,6 +22,7 @@ import numpy as np
 
 from eventide_adapters.format.avro.schema import AvroField, record_fields
 from eventide_adapters.format.avro.vectors import UnevenCollectionsError, decode_unbounded
+from eventide_adapters.format.parquet.thrift_compact import integer  # Avro's are encoded alike
 from eventide_adapters.format.timeline.write_stats import COUNTS, NUMBERS, STATS_FIELD, TEXTS, TIMES, made_stats
 from eventide_core.errors import RecordDecodeError, ResourceLimitError, UnsupportedTableError
 from eventide_core.table.records.schema import AvroSchema
@@ -58,13 +59,9 @@ def read_stat_columns(content: bytes, schema: AvroSchema) -> StatColumns | None:
         columns, ends = decode_unbounded(content, starts, fields, _WANTED)
         places, end = _places(content, starts.tolist(), ends.tolist())
         stats = _stats(columns, places, len(starts))
-    except (
-        _UnusualError,
-        UnevenCollectionsError,
-        RecordDecodeError,
-        ResourceLimitError,
-        UnsupportedTableError,
-    ):
+    except (_UnusualError, UnevenCollectionsError, RecordDecodeError, ResourceLimitError, UnsupportedTableError):
+        return None
+    except (IndexError, ValueError):  # a number that ends too late, and a text that is no UTF-8
         return None
     return StatColumns({partition: tuple(stats[rows]) for partition, rows in places.items()}, end)
 
@@ -92,22 +89,19 @@ def _stat_fields(schema: AvroSchema) -> tuple[AvroField, ...]:
 
 def _places(content: bytes, starts: list[int], ends: list[int]) -> tuple[dict[str, slice], int]:
     """The rows of each partition, and the end of the map."""
-    position, done = _varint(content, 0)[1], 0
+    position, done = integer(content, 0)[1], 0
     if content[:1] != b"\x02":
         raise _UnusualError
     places: dict[str, slice] = {}
     while True:
-        count, position = _varint(content, position)
+        count, position = integer(content, position)
         if count == 0:
             break
         for _ in range(_checked(count, content)):
-            length, position = _varint(content, position)
+            length, position = integer(content, position)
             if not 0 <= length <= len(content) - position:
                 raise _UnusualError
-            try:
-                partition = intern(content[position : position + length].decode())
-            except UnicodeDecodeError as error:
-                raise _UnusualError from error
+            partition = intern(content[position : position + length].decode())
             first = done
             done, position = _pass_array(content, position + length, starts, ends, done)
             if partition in places:
@@ -120,7 +114,7 @@ def _places(content: bytes, starts: list[int], ends: list[int]) -> tuple[dict[st
 
 def _pass_array(content: bytes, position: int, starts: list[int], ends: list[int], done: int) -> tuple[int, int]:
     while True:
-        count, position = _varint(content, position)
+        count, position = integer(content, position)
         if count == 0:
             return done, position
         after = done + _checked(count, content)
@@ -133,17 +127,6 @@ def _checked(count: int, content: bytes) -> int:
     if not 0 < count <= len(content):  # a negative one is followed by a size, which Hudi doesn't write
         raise _UnusualError
     return count
-
-
-def _varint(content: bytes, position: int) -> tuple[int, int]:
-    number = shift = 0
-    for place in range(position, min(position + 10, len(content))):
-        byte = content[place]
-        number |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return (number >> 1) ^ -(number & 1), place + 1
-        shift += 7
-    raise _UnusualError
 
 
 def _stats(columns: dict[str, Column], places: dict[str, slice], count: int) -> list[WriteStat]:
