@@ -26,11 +26,11 @@ from eventide.spark.packed_rows import RecordBatches, gathered
 from eventide_adapters.format.columns.java_hash import file_group_numbers
 from eventide_adapters.format.log_file.ordering_values import orderings_of
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
-from eventide_adapters.format.write.global_keys import HomeLookup, Homes, place_records
+from eventide_adapters.format.write.global_keys import Homes, place_records, shown_keys
 from eventide_adapters.format.write.indexed_keys import (
-    IndexLookup,
     Places,
     is_decided_at_home,
+    located_keys,
     place_decided,
     place_located,
 )
@@ -143,12 +143,11 @@ class _Located:
     moves: bool
 
     def __call__(self, batches: RecordBatches) -> Iterator[pa.RecordBatch]:
-        look_up = IndexLookup(self.index)
         for number, rows in _runs(batches, _NUMBER):
             keyed = rows.drop_columns([_NUMBER]).cast(keyed_schema(self.shape))
             coded: Any = keyed.column(RECORD_KEY).combine_chunks().dictionary_encode()
             codes = coded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-            places = look_up((number, coded.dictionary)).take(codes)
+            places = located_keys(self.index, (number, coded.dictionary)).take(codes)
             decides = is_decided_at_home(keyed, places, self.shape, moves=self.moves)
             texts: tuple[Any, ...] = (places.partitions, places.file_ids, "/")
             home = pc.binary_join_element_wise(*texts)
@@ -169,7 +168,6 @@ class _Decided:
 
     def __call__(self, batches: RecordBatches) -> Iterator[pa.Table]:
         known = {f"{slice_read.partition}/{slice_read.file_id}": slice_read for slice_read in self.slices}
-        lookup = HomeLookup(self.storage)
         for home, rows in _runs(batches, _DECIDES):
             names = keyed_schema(self.shape)
             keyed = rows.select(names.names).cast(names)
@@ -179,7 +177,11 @@ class _Decided:
             places = Places(*texts)
             if home in known:
                 yield place_decided(
-                    keyed, places, [known[home]], self.shape, lambda tasks: [lookup(task) for task in tasks]
+                    keyed,
+                    places,
+                    [known[home]],
+                    self.shape,
+                    lambda tasks: [shown_keys(self.storage, task) for task in tasks],
                 )
             else:
                 yield place_located(keyed, places, self.shape, moves=self.moves)

@@ -41,7 +41,7 @@ from eventide_adapters.format.columns.java_hash import buckets_of
 from eventide_adapters.format.write.arrow_records import assign_groups, hashed_texts
 from eventide_adapters.format.write.global_keys import PLACE
 from eventide_adapters.format.write.incoming_schema import evolved_schema
-from eventide_adapters.format.write.key_lookup import KeyLookup
+from eventide_adapters.format.write.key_lookup import distinct_keys
 from eventide_adapters.format.write.keyed_records import IS_DELETE, combined, keyed_deletes, keyed_schema, keyed_upserts
 from eventide_adapters.format.write.record_writer import GroupRows, RowWriter
 from eventide_core import errors
@@ -117,13 +117,13 @@ class SparkRecords:
         asked = [file_slice for file_slice in slices if file_slice.partition in mine]
         if not asked:
             return self._place(new.withColumn(PLACE, functions.lit("")), gathered)
-        spark, shape, lookup = self.rows.sparkSession, self._required_shape.records, KeyLookup(self.writer.storage)
+        spark, shape, storage = self.rows.sparkSession, self._required_shape.records, self.writer.storage
 
         def keys_of(batches: RecordBatches) -> Iterator[pa.RecordBatch]:
             for batch in batches:
                 for position in batch.column(0).to_numpy():
                     slice_read = asked[int(position)]
-                    for keys in lookup.distinct_keys(slice_read, shape):
+                    for keys in distinct_keys(storage, slice_read, shape):
                         home = [pa.repeat(text, len(keys)) for text in (slice_read.partition, slice_read.file_id)]
                         yield pa.RecordBatch.from_arrays([keys, *home], names=[RECORD_KEY, PARTITION_PATH, PLACE])
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide_adapters.format.avro.schema import AvroField, AvroType
-from eventide_adapters.format.columns.arrow_numpy import Bytes
+from eventide_adapters.format.columns.arrow_numpy import Bytes, to_arrow
 from eventide_core.errors import UnsupportedTableError
 
 Lengths = npt.NDArray[np.int64]
@@ -146,7 +146,7 @@ def _collections(column: Any, kind: AvroType, name: str) -> Iterator[Piece]:
 
 
 def _refuse_equal_keys(keys: Any, counts: Lengths, name: str) -> None:
-    pairs = pa.table({"map": np.repeat(np.arange(len(counts)), counts), "key": keys})
+    pairs = pa.table({"map": to_arrow(np.repeat(np.arange(len(counts)), counts)), "key": keys})
     if len(pairs.group_by(["map", "key"], use_threads=False).aggregate([])) < len(pairs):
         raise _misfit(f"field {name} has a map with two equal keys")
 

@@ -5,6 +5,7 @@ A base file whose footer states that it holds none of the span is not read.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -79,7 +80,7 @@ class ArrowWindowContent:
     storage: Storage
 
     def earliest(self, slices: Sequence[SliceRead], shape: RecordShape, engine: Engine) -> int | None:
-        times = engine.map(_Earliest(self.storage, shape), slices) if slices else []
+        times = engine.map(partial(_earliest, self.storage, shape), slices) if slices else []
         return min((time for time in times if time is not None), default=None)
 
     def changed_times(
@@ -96,51 +97,36 @@ class ArrowWindowContent:
             tuple(tuple(one for one in side if one.partition == partition) for side in (before, after))
             for partition in partitions
         ]
-        compare = _Compare(SpanSliceReader(self.storage, span), shape, tuple(keys))
+        compare = partial(_changed_times, SpanSliceReader(self.storage, span), shape, tuple(keys))
         return frozenset[int]().union(*(engine.map(compare, pairs) if pairs else ()))
 
 
-@dataclass(frozen=True, slots=True)
-class _Earliest:
-    """Picklable: the earliest event time of a base file."""
-
-    storage: Storage
-    shape: RecordShape
-
-    def __call__(self, slice_read: SliceRead) -> int | None:
-        field = self.shape.event_time_field
-        assert field is not None, "the earliest event time of a table whose event-time field is not known"
-        path = slice_read.base_path
-        times = None if path is None else ParquetBaseContent(self.storage).event_times(path, field)
-        if times is not None:
-            return times.min_ms
-        batches = ArrowSliceReader(self.storage).read(slice_read, self.shape, top_level((field,)))
-        least: list[Any] = [
-            pc.min(event_times_ms(column_at(batch, field), self.shape.event_time_texts)).as_py() for batch in batches
-        ]
-        return min((time for time in least if time is not None), default=None)
+def _earliest(storage: Storage, shape: RecordShape, slice_read: SliceRead) -> int | None:
+    """The earliest event time of a base file."""
+    field = shape.event_time_field
+    assert field is not None, "the earliest event time of a table whose event-time field is not known"
+    path = slice_read.base_path
+    times = None if path is None else ParquetBaseContent(storage).event_times(path, field)
+    if times is not None:
+        return times.min_ms
+    batches = ArrowSliceReader(storage).read(slice_read, shape, top_level((field,)))
+    least: list[Any] = [
+        pc.min(event_times_ms(column_at(batch, field), shape.event_time_texts)).as_py() for batch in batches
+    ]
+    return min((time for time in least if time is not None), default=None)
 
 
-@dataclass(frozen=True, slots=True)
-class _Compare:
-    """Picklable: the event times of what differs between two sets of slices of one partition, floored to seconds."""
-
-    reader: SpanSliceReader
-    shape: RecordShape
-    keys: tuple[str, ...]
-
-    def __call__(self, sides: tuple[tuple[SliceRead, ...], ...]) -> frozenset[int]:
-        schema = query_schema(self.shape)
-        before, after = (
-            pa.Table.from_batches([b for one in side for b in self.reader.read(one, self.shape, None)], schema)
-            for side in sides
-        )
-        times: set[int] = set()
-        for part in row_changes(before, after, self.keys).parts:
-            column = column_at(part, self.reader.span.field)
-            for chunk in column.chunks:
-                seconds = (
-                    event_times_ms(chunk, self.shape.event_time_texts).to_numpy(zero_copy_only=False) // _SECOND_MS
-                )
-                times.update((np.unique(seconds) * _SECOND_MS).tolist())
-        return frozenset(times)
+def _changed_times(
+    reader: SpanSliceReader, shape: RecordShape, keys: Sequence[str], sides: tuple[tuple[SliceRead, ...], ...]
+) -> frozenset[int]:
+    """The event times of what differs between two sets of slices of one partition, floored to seconds."""
+    schema = query_schema(shape)
+    before, after = (
+        pa.Table.from_batches([b for one in side for b in reader.read(one, shape, None)], schema) for side in sides
+    )
+    times: set[int] = set()
+    for part in row_changes(before, after, keys).parts:
+        for chunk in column_at(part, reader.span.field).chunks:
+            seconds = event_times_ms(chunk, shape.event_time_texts).to_numpy(zero_copy_only=False) // _SECOND_MS
+            times.update((np.unique(seconds) * _SECOND_MS).tolist())
+    return frozenset(times)

@@ -11,7 +11,6 @@ Hudi recomputes the range of a partition from those of its files. So an index ca
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from eventide_adapters.format.metadata_records.merged import merged_statistics
 from eventide_adapters.format.metadata_records.reader import MetadataTableReader
@@ -22,34 +21,27 @@ from eventide_core.ports import AddedFile
 from eventide_core.table.files.file_name import BaseFileName
 
 
-@dataclass(frozen=True, slots=True)
-class ExpressionIndex:
-    """The index in `partition` of the metadata table."""
-
-    reader: MetadataTableReader
-    partition: str
-    definition: IndexDefinition
-
-    def records(self, added: Sequence[AddedFile]) -> list[tuple[str, Value | None]] | None:
-        """Keys and values for the files that a compaction adds; None if the index can't be kept."""
-        return [] if self.definition.is_of_bloom_filters else self._ranges(added)
-
-    def _ranges(self, added: Sequence[AddedFile]) -> list[tuple[str, Value | None]] | None:
-        if len(self.definition.fields) != 1:
+def expression_records(
+    reader: MetadataTableReader, partition: str, definition: IndexDefinition, added: Sequence[AddedFile]
+) -> list[tuple[str, Value | None]] | None:
+    """Keys and values of the index for the files that a compaction adds; None if the index can't be kept."""
+    if definition.is_of_bloom_filters:
+        return []
+    if len(definition.fields) != 1:
+        return None
+    column = definition.fields[0]
+    sources = [SourceFile(file.partition, source) for file in added for source in file.sources]
+    known = known_statistics(reader, sources, [column], partition)
+    ranges = {source.name: known[source.name].get(column) for source in sources}
+    records: list[tuple[str, Value | None]] = []
+    for file in added:
+        is_base = BaseFileName.parse(file.name) is not None
+        parts = [ranges[source] for source in file.sources]
+        if (is_base and not parts) or None in parts:
             return None
-        column = self.definition.fields[0]
-        sources = [SourceFile(file.partition, source) for file in added for source in file.sources]
-        known = known_statistics(self.reader, sources, [column], self.partition)
-        ranges = {source.name: known[source.name].get(column) for source in sources}
-        records: list[tuple[str, Value | None]] = []
-        for file in added:
-            is_base = BaseFileName.parse(file.name) is not None
-            parts = [ranges[source] for source in file.sources]
-            if (is_base and not parts) or None in parts:
-                return None
-            # A tight range would replace the earlier ones.
-            span = merged_statistics(part | {"isTightBound": False} for part in parts if part is not None)
-            if span is not None:
-                key = column_stats_key(column, file.partition, file.name)
-                records.append((key, column_stats_value(span | {"fileName": file.name})))
-        return records
+        # A tight range would replace the earlier ones.
+        span = merged_statistics(part | {"isTightBound": False} for part in parts if part is not None)
+        if span is not None:
+            key = column_stats_key(column, file.partition, file.name)
+            records.append((key, column_stats_value(span | {"fileName": file.name})))
+    return records

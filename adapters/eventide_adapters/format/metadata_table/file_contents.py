@@ -29,7 +29,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question about data files: `ask` gets a storage and the arguments. Hashable and picklable, as all of these are."""
+    """A question about data files: `ask` gets a storage and the `arguments`. Hashable and picklable, as all of these are."""
 
     ask: Callable[..., Any]
     arguments: tuple[Any, ...]

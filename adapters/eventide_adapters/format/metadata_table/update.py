@@ -37,7 +37,7 @@ from eventide_adapters.format.metadata_records.records import (
     removed_bloom_filter_value,
 )
 from eventide_adapters.format.metadata_table import group_records
-from eventide_adapters.format.metadata_table.expression_index import ExpressionIndex
+from eventide_adapters.format.metadata_table.expression_index import expression_records
 from eventide_adapters.format.metadata_table.file_contents import FileContents, Question, filter_of_base
 from eventide_adapters.format.metadata_table.group_records import (
     KeyIndexRules,
@@ -170,7 +170,7 @@ def _by_value(reader: MetadataTableReader, partition: str, changes: FileChanges)
         case names.SECONDARY_INDEX_PREFIX if changes.rows is not RowChange.NONE:
             return None
         case names.EXPRESSION_INDEX_PREFIX if changes.rows is RowChange.NONE:
-            return ExpressionIndex(reader, partition, definition).records(changes.added)
+            return expression_records(reader, partition, definition, changes.added)
         case names.EXPRESSION_INDEX_PREFIX if not definition.is_of_bloom_filters:
             return None
         case _:

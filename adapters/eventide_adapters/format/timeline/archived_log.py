@@ -106,7 +106,7 @@ class _Record:
 
     @property
     def instant(self) -> Instant:
-        """That of a completed write."""
+        """The instant, if the record is of a completed write."""
         return Instant(self.time, Action(self.action), State.COMPLETED)
 
 

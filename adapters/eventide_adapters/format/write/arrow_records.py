@@ -18,17 +18,17 @@ import pyarrow.compute as pc
 
 from eventide_adapters.format.columns.arrow_numpy import Numbers
 from eventide_adapters.format.columns.java_hash import buckets_of, shares_of
-from eventide_adapters.format.write.global_keys import PLACE, HomeLookup, homes_of, place_records
+from eventide_adapters.format.write.global_keys import PLACE, homes_of, place_records, shown_keys
 from eventide_adapters.format.write.incoming_schema import evolved_schema
 from eventide_adapters.format.write.indexed_keys import (
-    IndexLookup,
     by_index_group,
     is_decided_at_home,
+    located_keys,
     place_decided,
     place_located,
     places_of,
 )
-from eventide_adapters.format.write.key_lookup import KeyLookup, LookupTask
+from eventide_adapters.format.write.key_lookup import LookupTask, held_keys
 from eventide_adapters.format.write.keyed_records import (
     IS_DELETE,
     combined,
@@ -97,7 +97,7 @@ class ArrowRecords:
             if len(rows):
                 wanted = keys.take(rows)
                 tasks.append(LookupTask(file_slice, self._required_shape.records, wanted, by_bloom=by_bloom))
-        lookups = self.engine.map(KeyLookup(self.writer.storage), tasks)
+        lookups = self.engine.map(partial(held_keys, self.writer.storage), tasks)
         # If a key is in several file groups, after an insert that did not look it up, it is written to each of them.
         hits = [rows_of[task.file_slice.partition][positions] for task, positions in zip(tasks, lookups, strict=True)]
         slice_of_hit = np.repeat(np.arange(1, len(tasks) + 1), [len(rows) for rows in hits])
@@ -120,7 +120,7 @@ class ArrowRecords:
         placed = None if index is None else self._placed_by_index(coded.dictionary, codes, slices, index, moves=moves)
         if placed is None:
             tasks = [LookupTask(one, shape.records, coded.dictionary, by_bloom=by_bloom) for one in slices]
-            lookups = self.engine.map(HomeLookup(self.writer.storage), tasks)
+            lookups = self.engine.map(partial(shown_keys, self.writer.storage), tasks)
             homes = homes_of(lookups, [(one.partition, one.file_id) for one in slices], codes)
             placed = place_records(self._keyed, homes, shape, moves=moves)
         placed = placed.combine_chunks()
@@ -135,7 +135,7 @@ class ArrowRecords:
         """None if the index names a slice that is not among `slices`."""
         shape, known = self._required_shape, {(one.partition, one.file_id): one for one in slices}
         tasks, order = by_index_group(keys, index)
-        by_key = places_of(self.engine.map(IndexLookup(index), tasks), order)
+        by_key = places_of(self.engine.map(partial(located_keys, index), tasks), order)
         if not by_key.slices() <= known.keys():
             return None
         places = by_key.take(codes)
@@ -143,7 +143,7 @@ class ArrowRecords:
         chosen, others = np.flatnonzero(decides), np.flatnonzero(~decides)
         homes = places.take(chosen)
         read = [known[place] for place in sorted(homes.slices())]
-        look_up = partial(self.engine.map, HomeLookup(self.writer.storage))
+        look_up = partial(self.engine.map, partial(shown_keys, self.writer.storage))
         return pa.concat_tables(
             [
                 place_located(self._keyed.take(others), places.take(others), shape, moves=moves),

@@ -26,7 +26,7 @@ from eventide_adapters.format.columns.arrow_numpy import Numbers
 from eventide_adapters.format.columns.field_path import top_level
 from eventide_adapters.format.log_file.ordering_values import common_ranks, orderings_of
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
-from eventide_adapters.format.write.key_lookup import KeyLookup, LookupTask
+from eventide_adapters.format.write.key_lookup import LookupTask, held_keys
 from eventide_adapters.format.write.keyed_records import IS_DELETE, key_parts, keyed_schema
 from eventide_core.ports import Storage
 from eventide_core.table.records.record_order import MergeRule
@@ -51,27 +51,21 @@ class Homes:
     orderings: "pa.Array[Any]"
 
 
-@dataclass(frozen=True, slots=True)
-class HomeLookup:
-    """Finds the keys of a task for which its slice shows rows. Picklable."""
-
-    storage: Storage
-
-    def __call__(self, task: LookupTask, /) -> "tuple[Numbers, pa.Array[Any]]":
-        """The positions of the found keys among the task's keys, and their ordering values."""
-        fields = task.shape.ordering_fields
-        positions: list[Numbers] = [np.zeros(0, np.int64)]
-        orderings: list[pa.Array[Any]] = []
-        held = KeyLookup(self.storage)(task)
-        wanted: Any = task.keys.take(_indices(held))
-        columns = [RECORD_KEY, *top_level(fields)]
-        reader = ArrowSliceReader(self.storage)
-        for batch in reader.read(task.file_slice, task.shape, columns) if len(held) else ():
-            indices: Any = pc.index_in(batch.column(RECORD_KEY), value_set=wanted)
-            living = batch.filter(indices.is_valid())
-            positions.append(held[indices.drop_null().to_numpy()])
-            orderings.append(orderings_of(living, fields))
-        return np.concatenate(positions), pa.concat_arrays(orderings) if orderings else pa.nulls(0)
+def shown_keys(storage: Storage, task: LookupTask, /) -> "tuple[Numbers, pa.Array[Any]]":
+    """The positions of the task's keys for which its slice shows rows, and their ordering values."""
+    fields = task.shape.ordering_fields
+    positions: list[Numbers] = [np.zeros(0, np.int64)]
+    orderings: list[pa.Array[Any]] = []
+    held = held_keys(storage, task)
+    wanted: Any = task.keys.take(_indices(held))
+    columns = [RECORD_KEY, *top_level(fields)]
+    reader = ArrowSliceReader(storage)
+    for batch in reader.read(task.file_slice, task.shape, columns) if len(held) else ():
+        indices: Any = pc.index_in(batch.column(RECORD_KEY), value_set=wanted)
+        living = batch.filter(indices.is_valid())
+        positions.append(held[indices.drop_null().to_numpy()])
+        orderings.append(orderings_of(living, fields))
+    return np.concatenate(positions), pa.concat_arrays(orderings) if orderings else pa.nulls(0)
 
 
 def homes_of(

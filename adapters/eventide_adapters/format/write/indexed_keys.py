@@ -52,21 +52,16 @@ class Places:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class IndexLookup:
-    """Looks up keys in one file group of the record `index`. Picklable. A task is the file group's number and the keys."""
-
-    index: KeyIndex
-
-    def __call__(self, task: "tuple[int, pa.Array[Any]]", /) -> Places:
-        number, keys = task
-        texts: list[Any] = keys.to_pylist()
-        located = self.index.locate(number, texts)
-        homes = [located.get(text, (None, None)) for text in texts]
-        partitions, file_ids = ([home[part] for home in homes] for part in (0, 1))
-        return Places(
-            *(pa.array(column, pa.string()).dictionary_encode().cast(pa.string()) for column in (partitions, file_ids))
-        )
+def located_keys(index: KeyIndex, task: "tuple[int, pa.Array[Any]]", /) -> Places:
+    """The homes of keys by one file group of the record index. A task is the file group's number and the keys."""
+    number, keys = task
+    texts: list[Any] = keys.to_pylist()
+    homes_by_key = index.locate(number, texts)
+    homes = [homes_by_key.get(text, (None, None)) for text in texts]
+    partitions, file_ids = ([home[part] for home in homes] for part in (0, 1))
+    return Places(
+        *(pa.array(column, pa.string()).dictionary_encode().cast(pa.string()) for column in (partitions, file_ids))
+    )
 
 
 def by_index_group(keys: "pa.Array[Any]", index: KeyIndex) -> "tuple[list[tuple[int, pa.Array[Any]]], Numbers]":

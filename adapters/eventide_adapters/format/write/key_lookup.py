@@ -40,36 +40,30 @@ class LookupTask:
     by_bloom: bool
 
 
-@dataclass(frozen=True, slots=True)
-class KeyLookup:
-    """Looks keys up in a slice. Picklable."""
+def held_keys(storage: Storage, task: LookupTask, /) -> npt.NDArray[np.int64]:
+    """The positions of those of the task's keys that are in the slice, ascending."""
+    is_held = np.zeros(len(task.keys), np.bool_)
+    for keys in _keys(storage, task):
+        is_held |= pc.is_in(task.keys, keys).to_numpy(zero_copy_only=False)
+    return np.flatnonzero(is_held)
 
-    storage: Storage
 
-    def __call__(self, task: LookupTask, /) -> npt.NDArray[np.int64]:
-        """The positions of those of the task's keys that are in the slice, ascending."""
-        is_held = np.zeros(len(task.keys), np.bool_)
-        for keys in self._keys(task):
-            is_held |= pc.is_in(task.keys, keys).to_numpy(zero_copy_only=False)
-        return np.flatnonzero(is_held)
+def distinct_keys(storage: Storage, file_slice: SliceRead, shape: RecordShape) -> "Iterator[pa.Array[Any]]":
+    """The slice's keys in portions, each without duplicates."""
+    return map(pc.unique, _keys(storage, LookupTask(file_slice, shape, pa.array([], pa.string()), by_bloom=False)))
 
-    def distinct_keys(self, file_slice: SliceRead, shape: RecordShape) -> "Iterator[pa.Array[Any]]":
-        """The slice's keys in portions, each without duplicates."""
-        for keys in self._keys(LookupTask(file_slice, shape, pa.array([], pa.string()), by_bloom=False)):
-            yield pc.unique(keys)
 
-    def _keys(self, task: LookupTask) -> "Iterator[pa.Array[Any]]":
-        path = task.file_slice.base_path
-        if path is not None and (not task.by_bloom or self._may_have_one(path, task.keys)):
-            for batch in read_keyed_base(self.storage, path, table_fields(task.shape.schema, [RECORD_KEY]), task.shape):
-                yield batch.column(0)
-        logs = task.file_slice.log_paths
-        for block in iter_log_records(
-            self.storage, logs, task.shape, task.file_slice.blocks, [RECORD_KEY], is_strict=True
-        ):
-            if isinstance(block, DataBlock):
-                yield block.records.column(RECORD_KEY)
+def _keys(storage: Storage, task: LookupTask) -> "Iterator[pa.Array[Any]]":
+    path, shape = task.file_slice.base_path, task.shape
+    if path is not None and (not task.by_bloom or _may_have_one(storage, path, task.keys)):
+        for batch in read_keyed_base(storage, path, table_fields(shape.schema, [RECORD_KEY]), shape):
+            yield batch.column(0)
+    logs, blocks = task.file_slice.log_paths, task.file_slice.blocks
+    for block in iter_log_records(storage, logs, shape, blocks, [RECORD_KEY], is_strict=True):
+        if isinstance(block, DataBlock):
+            yield block.records.column(RECORD_KEY)
 
-    def _may_have_one(self, path: str, keys: "pa.Array[Any]") -> bool:
-        texts: list[Any] = keys.to_pylist()
-        return may_have_one(BaseFooter.read(self.storage, path).pairs, texts, path)
+
+def _may_have_one(storage: Storage, path: str, keys: "pa.Array[Any]") -> bool:
+    texts: list[Any] = keys.to_pylist()
+    return may_have_one(BaseFooter.read(storage, path).pairs, texts, path)
