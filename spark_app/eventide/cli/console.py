@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from eventide.cli.cures import in_commands
+from eventide.cli.errors import UNFINISHED
 from eventide_core.errors import counted, printable
 from eventide_core.ports import NoProgress, Progress
 
@@ -58,7 +59,7 @@ class Console:
     def rows(self, columns: Sequence[str], rows: Iterable[Mapping[str, Any]], *, more: Mapping[str, Any]) -> int:
         """Prints rows as they come, and returns how many. As JSON, they are `data`, beside `more` and `rows`, the count.
 
-        As text, each thousand rows are one table.
+        A failure among them becomes the last member of the document. As text, each thousand rows are one table.
         """
         count = 0
         left = iter(rows)
@@ -66,8 +67,12 @@ class Console:
         left = chain(first, left)
         if self.is_json:
             click.echo(json.dumps(more)[:-1] + ', "data": [', nl=False)
-            for count, row in enumerate(left, start=1):
-                click.echo((", " if count > 1 else "") + json.dumps(row), nl=False)
+            try:
+                for count, row in enumerate(left, start=1):
+                    click.echo((", " if count > 1 else "") + json.dumps(row), nl=False)
+            except BaseException:
+                UNFINISHED.set(f'], "rows": {count}, ')
+                raise
             click.echo(f'], "rows": {count}}}')
             return count
         from eventide.cli.text_table import Lines, drawn

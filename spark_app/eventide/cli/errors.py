@@ -11,8 +11,9 @@ import sys
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from itertools import pairwise
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 import click
 
@@ -24,6 +25,10 @@ INTERRUPTED = 130
 READER_STOPPED = 141
 USAGE = 2
 FAILED = 5
+
+
+UNFINISHED: Final[ContextVar[str]] = ContextVar("unfinished", default="{")
+"""What stands before the error in the document on stdout: its beginning, or the end of the rows that were printed."""
 
 
 class ShortOfMemoryError(SystemExit):
@@ -51,6 +56,7 @@ class GroupWithExitCodes(click.Group):
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
     ) -> NoReturn:
         words = list(sys.argv[1:] if args is None else args)
+        UNFINISHED.set("{")
         redaction = Redaction()
         redaction.add_words(words)
         extra.pop("standalone_mode", None)
@@ -97,7 +103,8 @@ def _report(kind: str, message: str, exit_code: int, words: Sequence[str], redac
     click.echo(f"error: {sentence}", err=True)
     if _wants_json(words):
         with suppress(OSError):  # it may be the failure that is reported
-            click.echo(json.dumps({"error": {"type": kind, "message": sentence, "exit_code": exit_code}}))
+            error = json.dumps({"error": {"type": kind, "message": sentence, "exit_code": exit_code}})
+            click.echo(UNFINISHED.get() + error.removeprefix("{"))
     return exit_code
 
 

@@ -53,9 +53,11 @@ class TableMaintenance(OpenTable):
     def clean(self, retain_commits: int | None = None, *, dry_run: bool = False) -> "CleanResult":
         """Removes the files that no retained slice, pending plan, savepoint or link needs. `dry_run` only lists them.
 
-        `retain_commits` overrides the policy of the options (`hoodie.cleaner.policy` and similar keys).
+        `retain_commits`, 1 or more, overrides the policy of the options (`hoodie.cleaner.policy` and similar keys).
         """
         require_number(retain_commits=retain_commits)
+        if retain_commits == 0:
+            raise ConfigError("retain_commits=0 would leave nothing to readers of the last commit: pass 1 or more")
         cleaner = self._application.cleaner
         return cleaner.plan(retain_commits) if dry_run else cleaner.clean(retain_commits)
 

@@ -39,6 +39,7 @@ Call = Callable[[Any], object]
         (lambda table: table.update(["rank"]), r"set=\['rank'\]: pass a dictionary by names of columns"),
         (lambda table: table.update(3), "set=3: pass a dictionary by names of columns"),
         (lambda table: table.snapshot().limit("a"), "the limit 'a' is no number of rows"),
+        (lambda table: table.clean(0), "retain_commits=0 would leave nothing .* pass 1 or more"),
         (lambda _: Table.open(None), "None is no URI or path"),  # type: ignore[arg-type]
         (lambda table: Table.open(table.uri, "x"), "options are a str: pass a dictionary"),  # type: ignore[arg-type]
     ],

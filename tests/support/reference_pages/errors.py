@@ -12,7 +12,8 @@ _HEAD = """# Errors
 <!-- Made by `./run docs` from core/eventide_core/errors.py: change it there. -->
 
 Every failure is one sentence on stderr, with `--output json` also the document
-`{"error": {"type": ..., "message": ..., "exit_code": ...}}` on stdout. The message names the value, the place and the cure.
+`{"error": {"type": ..., "message": ..., "exit_code": ...}}` on stdout. If `read` has printed rows
+before, `error` is the last member of their document. The message names the value, the place and the cure.
 In Python, each is an `eventide_core.errors.EventideError`, and also the builtin error in the third column. A message names
 what its reader can type: the command line shows commands, and `str(error)` in Python the calls that do the same.
 

@@ -11,7 +11,7 @@ from eventide_core.action.compaction.slice_selection import LogFacts
 from eventide_core.action.repair.repairs import BACKUP_DIRECTORY
 from eventide_core.action.verification.facts import TableFacts
 from eventide_core.action.verification.parts import BaseFacts, EventTimeFacts, IndexFacts, RemovalFacts
-from eventide_core.config import METADATA_COMPACT_AFTER, Options
+from eventide_core.config import EVENT_TIME_FIELD, METADATA_COMPACT_AFTER, Options
 from eventide_core.cure import Cure
 from eventide_core.errors import EventideError, MissingFileError
 from eventide_core.ports import ContentAudit, Engine
@@ -156,9 +156,15 @@ class FactsReader:
         )
 
     def _event_times(self, state: TableState | None, is_deep: bool) -> tuple[RecordShape | None, EventTimeFacts]:
-        """The shape of the records, and the event times, as the planner gets them."""
+        """The shape of the records, and the event times, as the planner gets them.
+
+        Raises ConfigError for an option that names no field of the table.
+        """
         if state is None:
             return None, EventTimeFacts(None, {}, {}, "the file slices are not known")
+        asked = self.options.get(EVENT_TIME_FIELD)
+        if asked is not None and (schema := state.known_schema) is not None:
+            schema.is_nullable(asked, EVENT_TIME_FIELD)
         shape, fresh, problem = state.shape(None), None, None
         logs: dict[str, LogFacts] = {}
         has_cut = True  # unless the timeline, of which a part may be lost, shows that it has none

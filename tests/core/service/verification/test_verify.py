@@ -181,6 +181,14 @@ def test_json_describes_each_check(tmp_path: Path) -> None:
     assert len(set(names)) == len(names)
 
 
+@pytest.mark.parametrize("name", ["v9_no_deletes", "v6_compacted"])
+def test_an_event_time_field_that_the_table_does_not_have_is_wrong_input(name: str, tmp_path: Path) -> None:
+    path = golden.unpack(name, tmp_path)
+    refused = run("verify", path, "--event-time", "nope")
+    assert refused.exit_code == 2
+    assert "hoodie.payload.event.time.field='nope': the table has no such field; its fields are" in refused.stderr
+
+
 def test_a_partition_that_the_table_does_not_have_is_wrong_usage(tmp_path: Path) -> None:
     path = golden.unpack("v9_no_deletes", tmp_path)
     refused = run("verify", path, "--partition", "nope")

@@ -12,6 +12,7 @@ import pytest
 
 from eventide import Table
 from support import golden
+from support.append_tables import make, rows
 from support.command_line import content_of, run, run_json
 
 TABLES = ("v6_no_deletes", "v9_no_deletes", "v9_event_bucket")
@@ -40,6 +41,22 @@ def test_time_travel_and_incremental_print_the_rows_that_hudi_reads(tmp_path: Pa
     since = next(r for r in told.readings if r.begin and r.judge == told.bundle)
     document = run_json("read", table, "--all", "--query", "incremental", "--begin", since.begin)
     assert _rows(document, told.columns) == sorted(since.rows)
+
+
+def test_a_failure_after_the_first_rows_is_a_member_of_their_document(tmp_path: Path) -> None:
+    table = make(tmp_path / "t")
+    table.upsert(rows(*((f"k{at}", "a", at, "x") for at in range(1_100)), ("z", "b", 1, "x")))
+    damaged = next(path for path in (tmp_path / "t").rglob("*.parquet") if path.parent.name.endswith("b"))
+    content = bytearray(damaged.read_bytes())
+    footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    content[4:footer] = bytes(footer - 4)
+    damaged.write_bytes(content)
+    answer = run("read", table.uri, "--all", "--columns", "id", "--output", "json")
+    assert answer.exit_code == 2
+    assert list(answer.document) == ["file", "data", "rows", "error"]
+    assert answer.document["rows"] == len(answer.document["data"]) == 1_100
+    assert answer.document["error"]["type"] == "CorruptBaseFileError"
+    assert run("read", tmp_path / "none", "--output", "json").document.keys() == {"error"}
 
 
 def test_hudis_query_type_option_chooses_the_query(tmp_path: Path) -> None:
