@@ -128,7 +128,9 @@ def unmarked(field: "pa.Field[Any]") -> "pa.Field[Any]":
     if pa.types.is_struct(kind):
         return field.with_type(pa.struct([unmarked(child) for child in kind]))
     if pa.types.is_map(kind):
-        return field.with_type(pa.map_(kind.key_field, unmarked(kind.item_field)))
+        key, item = kind.key_field, unmarked(kind.item_field)
+        named: Any = pa.map_  # it takes fields, although its stubs require types
+        return field.with_type(named(key, item))
     if pa.types.is_list(kind):
         return field.with_type(pa.list_(unmarked(kind.value_field)))
     return field
