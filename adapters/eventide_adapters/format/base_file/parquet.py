@@ -5,8 +5,9 @@ Read: one row group at a time, with one batch prefetched. A file's columns becom
 (`list.element`, `array`, `bag.array`).
 
 Written: row groups of 24 MB in memory, or a batch more. While one is gathered, a thread encodes the one before. Each column
-is stored as parquet-avro stores it, except that lists always have three levels. The footer has the keys that Hudi's indexes
-look for:
+is stored as parquet-avro stores it, except that lists always have three levels. Local timestamps are plain numbers if the
+base file before has them so, because Hudi before 1.1 reads no other form. The footer has the keys that Hudi's indexes look
+for:
 
     org.apache.hudi.bloomfilter     the bloom filter of the record keys
     hoodie_bloom_filter_type_code   its type; absent for SIMPLE
@@ -24,7 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from eventide_adapters.format.avro.column_resolution import check_columns, resolve_columns
-from eventide_adapters.format.avro.schema import AvroField
+from eventide_adapters.format.avro.schema import AvroField, arrow_schema
 from eventide_adapters.format.base_file.key_range import (
     MAX_KEY_FOOTER,
     MIN_KEY_FOOTER,
@@ -44,7 +45,7 @@ from eventide_adapters.format.parquet.dictionary_columns import (
 from eventide_adapters.format.parquet.footer_columns import codec_of, require_columns
 from eventide_adapters.format.parquet.inflated_pages import is_local
 from eventide_adapters.format.parquet.open_file import OpenBaseFile, open_base
-from eventide_adapters.format.parquet.output import LEVELS, ROW_GROUP_ROWS_MAX, ParquetOutput, avro_footer
+from eventide_adapters.format.parquet.output import LEVELS, ROW_GROUP_ROWS_MAX, ParquetOutput, avro_footer, unmarked
 from eventide_adapters.format.parquet.output import ROW_GROUP_BYTES as _ROW_GROUP_BYTES
 from eventide_adapters.format.parquet.prefetch import prefetch
 from eventide_adapters.format.parquet.row_pages import RowsOfGroups, batches_of
@@ -199,12 +200,13 @@ class BaseFooter:
 
     `pairs` are its keys and values, as undecoded bytes, because one value can have half a megabyte. `row_count` is the
     number of rows in the file itself, whatever log files replace or delete. `codec` is the compression of its columns, or
-    gzip, which is Hudi's default, if eventide does not write that codec.
+    gzip, which is Hudi's default, if eventide does not write that codec. `columns` are those of the file.
     """
 
     pairs: Mapping[bytes, bytes]
     row_count: int
     codec: str
+    columns: pa.Schema
 
     @classmethod
     def read(cls, storage: Storage, path: str) -> "BaseFooter":
@@ -215,9 +217,14 @@ class BaseFooter:
     @classmethod
     def of(cls, file: "OpenBaseFile") -> "BaseFooter":
         metadata, written = file.metadata, codec_of(file.footer)
-        return cls(
-            metadata.metadata or {}, metadata.num_rows, written if written is not None and written in LEVELS else "gzip"
-        )
+        codec = written if written is not None and written in LEVELS else "gzip"
+        return cls(metadata.metadata or {}, metadata.num_rows, codec, file.schema_arrow)
+
+    def marks_local_times(self, schema: AvroSchema) -> bool:
+        """Whether no column that `schema` has as a local timestamp is a plain number in this file."""
+        named = {field.name: field for field in self.columns}
+        local = [field for field in arrow_schema(schema) if unmarked(field) != field and field.name in named]
+        return not local or any(unmarked(named[field.name]) != named[field.name] for field in local)
 
 
 class BaseFileWriter:
@@ -226,8 +233,18 @@ class BaseFileWriter:
     If `close` is not called, the output is unfinished at the end of the `with` block.
     """
 
-    def __init__(self, output: OutputFile, schema: AvroSchema, *, codec: str, bloom: BloomFilterBuilder | None) -> None:
+    def __init__(
+        self,
+        output: OutputFile,
+        schema: AvroSchema,
+        *,
+        codec: str,
+        bloom: BloomFilterBuilder | None,
+        marks_local_times: bool = True,
+    ) -> None:
         """`schema` is the table's Avro schema. `bloom` is None if the files have no record keys to look up.
+
+        Without `marks_local_times`, local timestamps are stored as plain numbers.
 
         Raises ConfigError for an unknown codec.
         """
@@ -241,7 +258,7 @@ class BaseFileWriter:
         sink: Any = self._sink  # an IOBase; Arrow accepts it, although its stubs require IO
         # Pages of small columns have only a few bytes; without a buffer, each would be a call into Python.
         self._buffer: Any = pa.BufferedOutputStream(pa.PythonFile(sink, mode="w"), _SINK_BUFFER_BYTES)
-        self._writer = ParquetOutput(self._buffer, schema, codec)
+        self._writer = ParquetOutput(self._buffer, schema, codec, marks_local_times=marks_local_times)
         # Encodes one row group while the next one is gathered.
         self._thread = threads_at_most(1)
         self._encoding: Handed[None] | None = None

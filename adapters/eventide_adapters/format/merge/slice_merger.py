@@ -89,7 +89,13 @@ class ArrowSliceMerger:
                 "and compact whole slices, by hoodie.compaction.strategy=UnBoundedCompactionStrategy"
             )
         bloom, are_keys_known = _bloom(footer, task, deletes)
-        with BaseFileWriter(output, task.shape.schema, codec=_codec(footer, task), bloom=bloom) as writer:
+        with BaseFileWriter(
+            output,
+            task.shape.schema,
+            codec=_codec(footer, task),
+            bloom=bloom,
+            marks_local_times=footer is None or footer.marks_local_times(task.shape.schema),
+        ) as writer:
             for table in merge.met(base):
                 writer.write(_as_written(table, task), are_keys_known=are_keys_known)
             inserted = merge.inserted()

@@ -48,19 +48,27 @@ _OF_HUDI: Final = {name: name not in (RECORD_KEY, COMMIT_SEQNO) for name in META
 class ParquetOutput:
     """One Parquet file, written to `sink` table by table. Each table is one or more row groups. Leaves the sink open."""
 
-    def __init__(self, sink: Any, schema: AvroSchema, codec: str) -> None:
-        """`schema` is the table's Avro schema. Raises ConfigError for an unknown codec."""
+    def __init__(self, sink: Any, schema: AvroSchema, codec: str, *, marks_local_times: bool = True) -> None:
+        """`schema` is the table's Avro schema. Without `marks_local_times`, local timestamps are stored as plain numbers.
+
+        Raises ConfigError for an unknown codec.
+        """
         self._codec = codec.lower()
         if self._codec not in LEVELS:
             raise ConfigError(f"option {PARQUET_CODEC}={codec!r} is not one of {', '.join(LEVELS)}")
         self._threads = threads_at_most(_COMPRESSING_THREADS) if self._codec == "gzip" else None
         self._gzip = GzipPages(sink, self._threads) if self._codec == "gzip" else None
         self._sink: Any = sink if self._gzip is None else pa.PythonFile(self._gzip, mode="w")
-        self._columns = arrow_schema(schema.with_meta_fields())
+        columns = arrow_schema(schema.with_meta_fields())
+        self._columns = columns if marks_local_times else pa.schema([unmarked(field) for field in columns])
+        self._unmarked = [new for old, new in zip(columns, self._columns, strict=True) if old != new]
         self._writer: pq.ParquetWriter | None = None
 
     def write(self, records: pa.Table) -> None:
         """Adds records with all columns of the table. Any column may come as a dictionary of its values."""
+        for field in self._unmarked:
+            place = records.schema.get_field_index(field.name)
+            records = records.set_column(place, field, records.column(place).cast(field.type))
         # What a slice inserts comes as one table. Row groups of its size would leave a reader of one key nothing to skip.
         pieces = max(1, records.nbytes // ROW_GROUP_BYTES - 1)
         size = min(ROW_GROUP_ROWS_MAX, max(_ROW_GROUP_ROWS_MIN, -(-len(records) // pieces)))
@@ -110,6 +118,22 @@ class ParquetOutput:
                 write_page_checksum=True,
             )
         return self._writer
+
+
+def unmarked(field: "pa.Field[Any]") -> "pa.Field[Any]":
+    """The column with plain numbers for its local timestamps, as parquet-avro stores them in Hudi before 1.1."""
+    kind: Any = field.type
+    if pa.types.is_timestamp(kind) and kind.tz is None:
+        return field.with_type(pa.int64())
+    if pa.types.is_struct(kind):
+        return field.with_type(pa.struct([unmarked(child) for child in kind]))
+    if pa.types.is_map(kind):
+        key, item = kind.key_field, unmarked(kind.item_field)
+        named: Any = pa.map_  # it takes fields, although its stubs require types
+        return field.with_type(named(key, item))
+    if pa.types.is_list(kind):
+        return field.with_type(pa.list_(unmarked(kind.value_field)))
+    return field
 
 
 def repetitive_columns(records: pa.Table) -> list[str]:

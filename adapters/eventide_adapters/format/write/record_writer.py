@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide_adapters.format.avro.schema import arrow_schema, table_fields
-from eventide_adapters.format.base_file.keyed import read_keyed_base
+from eventide_adapters.format.base_file.keyed import read_keyed_base_and_footer
 from eventide_adapters.format.base_file.parquet import BaseFileWriter
 from eventide_adapters.format.columns.event_times import event_time_range
 from eventide_adapters.format.columns.field_path import column_at
@@ -91,8 +91,11 @@ class RowWriter:
         bloom = BloomFilterBuilder(layout)
         output, before = ChecksummedOutput(self.storage.open_output(path)), 0
         try:
-            with BaseFileWriter(output, shape.records.schema, codec=shape.layout.codec, bloom=bloom) as writer:
-                for batch in self._rows_before(group, shape, name):
+            marks, rows_before = self._rows_before(group, shape, name)
+            with BaseFileWriter(
+                output, shape.records.schema, codec=shape.layout.codec, bloom=bloom, marks_local_times=marks
+            ) as writer:
+                for batch in rows_before:
                     writer.write(pa.Table.from_batches([batch]))
                     before += len(batch)
                 writer.write(_with_meta_columns(upserts, shape, group, name, 0))
@@ -115,15 +118,17 @@ class RowWriter:
             checksum=output.checksum if is_new else checksum_of_file(self.storage, path, size),
         )
 
-    def _rows_before(self, group: FileGroupWrite, shape: WriteShape, name: str) -> Iterator[pa.RecordBatch]:
-        """The rows of the base file that is filled up, with the new file's columns and name."""
+    def _rows_before(
+        self, group: FileGroupWrite, shape: WriteShape, name: str
+    ) -> tuple[bool, Iterator[pa.RecordBatch]]:
+        """Of the base file that is filled up: whether it marks local timestamps, and its rows in the new file."""
         if group.filled_up is None:
-            return
-        for batch in read_keyed_base(
-            self.storage, group.filled_up.path, table_fields(shape.records.schema), shape.records
-        ):
-            number = batch.schema.get_field_index(FILE_NAME)
-            yield batch.set_column(number, batch.schema.field(number), pa.repeat(name, len(batch)))
+            return True, iter(())
+        schema = shape.records.schema
+        footer, batches = read_keyed_base_and_footer(
+            self.storage, group.filled_up.path, table_fields(schema), shape.records, ()
+        )
+        return footer.marks_local_times(schema), (_renamed(batch, name) for batch in batches)
 
     def _write_logs(
         self, group: FileGroupWrite, shape: WriteShape, upserts: pa.Table, deletes: pa.Table
@@ -200,6 +205,12 @@ def _log_files(group: FileGroupWrite, shape: WriteShape, upserts: pa.Table, dele
         block = encode_delete_block(group.instant, group.partition, keys, orderings)
         log.add(block, _delete_event_times(orderings, shape.records), deletes=len(keys))
     yield log
+
+
+def _renamed(batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
+    """The rows with the new file's name."""
+    number = batch.schema.get_field_index(FILE_NAME)
+    return batch.set_column(number, batch.schema.field(number), pa.repeat(name, len(batch)))
 
 
 def _shares_logs(shape: WriteShape) -> bool:

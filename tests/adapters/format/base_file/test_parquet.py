@@ -88,9 +88,13 @@ def write(
     codec: str = "gzip",
     bloom: BloomParameters = BLOOM,
     schema: str = SCHEMA.text,
+    marks_local_times: bool = True,
 ) -> int:
     output = storage.open_output(PATH)
-    writer = BaseFileWriter(output, AvroSchema.of(schema), codec=codec, bloom=BloomFilterBuilder(bloom))
+    filled = BloomFilterBuilder(bloom)
+    writer = BaseFileWriter(
+        output, AvroSchema.of(schema), codec=codec, bloom=filled, marks_local_times=marks_local_times
+    )
     for table in tables:
         writer.write(table)
     size = writer.close({"eventide.note": "ours"})
@@ -117,6 +121,27 @@ def test_what_was_written_is_read_again(storage: MemoryStorage, codec: str) -> N
 def test_an_unknown_codec_is_refused(storage: MemoryStorage) -> None:
     with pytest.raises(ConfigError, match=r"hoodie\.parquet\.compression\.codec='lzo'"):
         BaseFileWriter(storage.open_output(PATH), SCHEMA, codec="lzo", bloom=None)
+
+
+def test_a_local_timestamp_without_a_mark_is_a_number_as_in_hudi_before_11(storage: MemoryStorage) -> None:
+    kind = {"type": "long", "logicalType": "local-timestamp-millis"}
+    within = {"type": "record", "name": "within", "fields": [{"name": "all", "type": {"type": "array", "items": kind}}]}
+    schema = avro(id="string", ms=kind, times={"type": "map", "values": within})
+    moment = datetime(1969, 12, 31, 23, 59, 59, 999_000)  # noqa: DTZ001
+    listed: list[dict[str, Any]] = [
+        {"_hoodie_record_key": "a", "id": "a", "ms": moment, "times": [("k", {"all": [moment]})]},
+        {"_hoodie_record_key": "b", "id": "b"},
+    ]
+    table = pa.Table.from_pylist(listed, schema=arrow_schema(AvroSchema.of(schema).with_meta_fields()))
+    for marks in (True, False):
+        storage = MemoryStorage.from_dump(f"local {marks}", {})
+        write(storage, [table], schema=schema, marks_local_times=marks)
+        assert BaseFooter.read(storage, PATH).marks_local_times(AvroSchema.of(schema)) == marks
+        stored = pq.read_table(io.BytesIO(storage.read(PATH)))
+        assert pa.types.is_int64(stored.schema.field("ms").type) != marks
+        if not marks:
+            assert stored.select(["ms", "times"]).to_pylist()[0] == {"ms": -1, "times": [("k", {"all": [-1]})]}
+        assert read_all(storage, schema) == table.to_pylist()
 
 
 def test_columns_have_the_parquet_types_of_hudis_writers(storage: MemoryStorage) -> None:

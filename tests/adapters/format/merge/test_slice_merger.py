@@ -1,13 +1,16 @@
 """The merge of one slice: the rows, deletes and statistics of its new base file."""
 
 import io
+import json
 import threading
+from datetime import datetime
 from typing import Any, BinaryIO, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from eventide_adapters.format.avro.schema import arrow_schema
 from eventide_adapters.format.base_file.key_range import bloom_filter_in
 from eventide_adapters.format.base_file.parquet import BaseFileWriter, BaseFooter
 from eventide_adapters.format.parquet.bloom_filter import DEFAULT_PARAMETERS, BloomFilterBuilder
@@ -77,6 +80,29 @@ def test_the_bloom_filter_is_extended_until_a_tenth_of_its_keys_have_no_row(
     assert bloom.may_contain(pa.array(gone)).all() == (deleted == 4)
     assert bloom.key_count == (41 if deleted == 4 else 36)
     assert footer.pairs[b"hoodie_min_record_key"] == min(written).encode()
+
+
+@pytest.mark.parametrize("is_marked", [False, True])
+def test_local_timestamps_are_stored_as_the_base_file_stores_them(storage: MemoryStorage, is_marked: bool) -> None:
+    """Hudi before 1.1 stores numbers and reads nothing else, and later ones read the marked form alone."""
+    schema, kind = json.loads(SCHEMA), {"type": "long", "logicalType": "local-timestamp-millis"}
+    schema["fields"].append({"name": "local", "type": ["null", kind], "default": None})
+    wider = AvroSchema.of(json.dumps(schema))
+    moment = datetime(1969, 12, 31, 23, 59, 59, 999_000)  # noqa: DTZ001
+    listed = [row("x", 10, "base", D0, "old") | {"local": moment}]
+    storage.delete(BASE)
+    output = storage.open_output(BASE)
+    with BaseFileWriter(
+        output, wider, codec="zstd", bloom=BloomFilterBuilder(DEFAULT_PARAMETERS), marks_local_times=is_marked
+    ) as writer:
+        writer.write(pa.Table.from_pylist(listed, schema=arrow_schema(wider.with_meta_fields())))
+        writer.close({})
+    assert output.commit()
+    shape = RecordShape(wider, MergeRule.EVENT_TIME_ORDERING, ("ts",), "ts")
+    compactor(storage)(task(shape=shape))
+    found = {each["_hoodie_record_key"]: each["local"] for each in new_rows(storage)}
+    assert found["x"] == (moment if is_marked else -1)
+    assert BaseFooter.read(storage, NEW_BASE).marks_local_times(wider) == is_marked
 
 
 def test_a_tombstone_that_a_left_over_record_would_lose_to_is_carried(storage: MemoryStorage) -> None:

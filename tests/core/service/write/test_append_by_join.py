@@ -1,8 +1,10 @@
 """Writing to tables whose keys are looked up in files: which file group new keys go to, and keys that move."""
 
+from datetime import datetime
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from eventide import Table
@@ -17,6 +19,9 @@ from eventide_core.errors import (
 from eventide_core.ports import NoProgress
 from eventide_core.table.settings.write_shape import WriteOperation
 from support.append_tables import START_MS, make, rows, seen
+from support.columns import schema_of
+
+EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  a local timestamp has no zone
 
 
 @pytest.mark.parametrize(
@@ -122,6 +127,30 @@ def test_new_keys_fill_up_a_small_base_file_which_keeps_its_rows(version: int, t
     assert len(table.state().view.latest_slices()) == 2
     table.compact(table.plan_compaction(START_MS + 1000))
     assert seen(table) == expected
+
+
+def test_a_base_file_that_is_filled_up_keeps_the_form_of_its_local_timestamps(tmp_path: Path) -> None:
+    """Numbers, as in Hudi before 1.1."""
+    schema = schema_of(id=pa.string(), part=pa.string(), ms=pa.int64(), local=pa.timestamp("us"))
+    uri = str(tmp_path / "t")
+    options = {"hoodie.index.type": "SIMPLE"}
+    table = Table.create(
+        uri, schema=schema, record_key="id", partition="part", event_time="ms", version=6, options=options
+    )
+
+    def insert(key: str) -> Path:
+        table.insert(pa.Table.from_pylist([{"id": key, "part": "p", "ms": START_MS, "local": EPOCH}], schema=schema))
+        (file_slice,) = table.state().view.latest_slices()
+        assert file_slice.base_file is not None
+        return tmp_path / "t" / file_slice.base_file.path
+
+    first = insert("a")
+    numbers = pq.read_table(first, partitioning=None)
+    place = numbers.schema.get_field_index("local")
+    pq.write_table(numbers.set_column(place, "local", numbers.column(place).cast(pa.int64())), first)
+    second = pq.read_table(insert("b"), partitioning=None)
+    assert second.schema.field("local").type == pa.int64()
+    assert {row["id"]: row["local"] for row in table.snapshot().to_arrow().to_pylist()} == {"a": EPOCH, "b": EPOCH}
 
 
 def completion(table: Table, instant: str) -> str:
