@@ -86,8 +86,11 @@ def check_undoing(timeline: Timeline) -> None:
     """Raises BusyError while a rollback or restore is under way."""
     for instant in timeline.pending:
         if instant.action in _UNDOING:
+            is_restore = instant.action is Action.RESTORE
+            again = "run the restore again" if is_restore else f"run {Cure.rollback(instant.requested_time)}"
             raise BusyError(
-                f"a {instant.action} is in progress at {instant.requested_time}; try again when it has completed"
+                f"a {instant.action} is in progress at {instant.requested_time}; try again when it has completed, or if its "
+                f"process is dead, {again} to complete it"
             )
 
 

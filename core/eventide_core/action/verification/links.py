@@ -6,6 +6,7 @@ from eventide_core.action.verification.facts import TableFacts
 from eventide_core.action.verification.result import Finding, Observation, Remark, Unchecked, check
 from eventide_core.cure import Cure
 from eventide_core.errors import counted
+from eventide_core.table.files.file_slice import FileSlice
 from eventide_core.table.timeline.plans import CompactionPlan, LeftOver, LinkMode, PlannedOperation
 
 
@@ -57,8 +58,9 @@ def check_left_overs(facts: TableFacts) -> Iterator[Observation]:
                 continue  # cleaned since, or missing, which other checks report
             left = [path for o in op.left_overs if (path := _place(facts, plan, op, o)) is not None]
             visible = [log.path for log in file_slice.log_files]
+            moved = _moved_on(facts, file_slice) if plan.link_mode is LinkMode.PREFIX else set[str]()
             for path in left:
-                if path in facts.sizes and path not in visible:
+                if path in facts.sizes and path not in visible and path not in moved:
                     problem = f"was left over by the compaction at {time}, but is not in the compaction's new slice"
                     yield Finding(path, problem, "restore the name that the commit gives it")
             first = [path for path in visible if path in left]
@@ -70,6 +72,17 @@ def check_left_overs(facts: TableFacts) -> Iterator[Observation]:
                 yield Finding(
                     place, problem, "compact the table in full, which loses nothing; then check which record won"
                 )
+
+
+def _moved_on(facts: TableFacts, file_slice: FileSlice) -> set[str]:
+    """The log files of the later slices of its file group.
+
+    A log file that keeps its name is in the last slice that begins before it completed. So a left-over moves on with a
+    compaction whose quiet moment is later, but still before it.
+    """
+    assert facts.view is not None, "the slice is of this view"
+    slices = facts.view.slices.get(file_slice.file_group, ())
+    return {log.path for later in slices if later.base_instant > file_slice.base_instant for log in later.log_files}
 
 
 def _place(facts: TableFacts, plan: CompactionPlan, op: PlannedOperation, left: LeftOver) -> str | None:

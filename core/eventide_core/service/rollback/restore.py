@@ -6,7 +6,8 @@ Order of writes, all under the table lock, and what a crash after each leaves:
    action starts, and another run of the restore completes it. The indexes of the metadata table that cannot follow are
    dropped.
 2. For each write: its completed file, the data files that have its instant (on version 6 also command blocks in log
-   files that it shares), and its inflight and requested files. A write without timeline files has been undone.
+   files that it shares), its entries in Hudi's metadata table, and its inflight and requested files. A write without
+   timeline files has been undone.
 3. Hudi's metadata table gets the existing files that it lacks.
 4. The completed file. From version 8 on, its completion time is `r` plus one millisecond, so that a second run uses the
    same name.
@@ -170,9 +171,9 @@ class Restorer:
         else:
             shared = logs_of_failed_write(self.files.storage, now, target.instant)
         plan = plan_rollback(instant, target, now.listing, shared)
-        self.metadata.revert(state.config, lease, target.instant)
         runner = RollbackRunner(self.files, self.metadata, self.liveness.heartbeats)
         _, metadata = runner.remove_files(state.config, plan, lease)
+        self.metadata.revert(state.config, lease, target.instant)
         runner.forget(state.config, target.instant, lease)
         return metadata
 

@@ -4,8 +4,17 @@ from collections.abc import Iterable
 
 import pytest
 
-from eventide_core.action.compaction.trigger import Trigger, TriggerRule, check_trigger, cure_of, due, trigger_rule
+from eventide_core.action.compaction.trigger import (
+    Trigger,
+    TriggerRule,
+    check_trigger,
+    check_undoing,
+    cure_of,
+    due,
+    trigger_rule,
+)
 from eventide_core.config import Options
+from eventide_core.cure import Cure
 from eventide_core.errors import BusyError, ConfigError
 from eventide_core.table.timeline.instant import Action, Instant, State
 from eventide_core.table.timeline.timeline import Timeline
@@ -114,3 +123,18 @@ def test_an_action_that_eventide_does_not_run_is_named_with_its_instant_and_no_m
     assert str(busy.value).endswith(cure_of(pending))
     assert "only the engine that planned it can run it" in cure_of(pending)
     assert "roll it back" not in cure_of(pending)
+
+
+@pytest.mark.parametrize(
+    ("action", "cure"),
+    [
+        (Action.RESTORE, "if its process is dead, run the restore again to complete it"),
+        (Action.ROLLBACK, f"if its process is dead, run {Cure.rollback(at(1))} to complete it"),
+    ],
+)
+def test_who_waits_for_something_that_is_undone_is_told_how_to_end_it_where_its_process_is_dead(
+    action: Action, cure: str
+) -> None:
+    with pytest.raises(BusyError) as raised:
+        check_undoing(Timeline.of([write(1, None, action)]))
+    assert cure in str(raised.value)
