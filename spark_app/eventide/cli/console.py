@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from eventide.cli.cures import in_commands
-from eventide.cli.errors import UNFINISHED
+from eventide.cli.open_document import UNFINISHED
 from eventide_core.errors import counted, printable
 from eventide_core.ports import NoProgress, Progress
 

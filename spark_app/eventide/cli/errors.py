@@ -11,13 +11,13 @@ import sys
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from contextvars import ContextVar
 from itertools import pairwise
-from typing import Any, Final, NoReturn
+from typing import Any, NoReturn
 
 import click
 
 from eventide.cli.cures import in_commands
+from eventide.cli.open_document import UNFINISHED
 from eventide.cli.redaction import Redaction
 from eventide_core.errors import EventideError
 
@@ -25,10 +25,6 @@ INTERRUPTED = 130
 READER_STOPPED = 141
 USAGE = 2
 FAILED = 5
-
-
-UNFINISHED: Final[ContextVar[str]] = ContextVar("unfinished", default="{")
-"""What stands before the error in the document on stdout: its beginning, or the end of the rows that were printed."""
 
 
 class ShortOfMemoryError(SystemExit):

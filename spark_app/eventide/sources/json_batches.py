@@ -139,7 +139,7 @@ def _is_rounded_in(column: Any, digits: bytes) -> bool:
     """Whether the column has the whole number as another one. A nested field of the same name may hold it exactly."""
     double = float(digits)
     is_exact = not math.isinf(double) and int(double) == int(digits)
-    return not is_exact and bool(pc.any(pc.equal(column, pa.scalar(double))).as_py())
+    return not is_exact and pc.index(column, pa.scalar(double, column.type)).as_py() >= 0
 
 
 def _read(chunk: bytes, schema: pa.Schema | None) -> pa.Table:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -28,6 +29,8 @@ from eventide_adapters.format.metadata_table.index_definitions import with_defin
 from eventide_adapters.format.metadata_table.rebuilt_stats import RebuiltStatistics
 from eventide_adapters.format.metadata_table.record_index import epoch_ms
 from eventide_adapters.format.timeline.container import schema_definition
+from eventide_core.cure import Cure
+from eventide_core.errors import UnsupportedTableError
 from eventide_core.ports import NewMetadataContent, NewMetadataTable
 from eventide_core.table.files.file_name import BaseFileName, LogFileName, path_in
 from eventide_core.table.files.slice_read import SliceRead
@@ -114,7 +117,10 @@ class NewContent:
         return RebuiltStatistics(self.contents, self.new)
 
     def _record_index(self, count: int) -> Iterator[list[Entry]]:
-        """A key of each row that the table shows. The keys of a slice share a value, which is encoded once."""
+        """A key of each row that the table shows. The keys of a slice share a value, which is encoded once.
+
+        Raises UnsupportedTableError for a key of several rows, such as one in two partitions.
+        """
         shape = self.new.rows.shape
         answers = self.contents.answers([Question(keys_of_rows, (read, shape)) for read in self.new.rows.slices])
         slices: list[tuple[Any, Any, bytes]] = []
@@ -123,11 +129,19 @@ class NewContent:
             value = record_index_value(read.partition, read.file_id, instant_ms)
             slices.append((keys, file_group_numbers(keys, count), encode_value(value, self._file_schema)))
         for number in range(count):
-            yield sorted(
+            entries = sorted(
                 (key.encode(), value)
                 for keys, numbers, value in slices
                 for key in keys.filter(pa.array(numbers == number)).to_pylist()
             )
+            repeated = next((key for (key, _), (following, _) in pairwise(entries) if key == following), None)
+            if repeated is not None:
+                raise UnsupportedTableError(
+                    f"{self.contents.storage.root}: several rows have the record key {repeated.decode()!r}, and a record "
+                    "index has one place for each key; rebuild the metadata table without it "
+                    f"({Cure.rebuild_metadata_table_without_indexes()}, or with the indexes to keep)"
+                )
+            yield entries
 
     def _write_base(self, partition: str, name: BaseFileName, entries: Iterable[Entry]) -> WriteStat:
         path = f"{partition}/{name}"

@@ -67,7 +67,8 @@ class MetadataRebuilder:
         """Rebuilds the metadata table: `files`, and `indexes`; by default those of the old one that can be made.
 
         Raises BusyError if a write is pending or begins meanwhile, UnsupportedTableError for an index that eventide cannot
-        make or a table whose records have no keys in their files, and what reading the table raises.
+        make, a table whose records have no keys in their files, or for a record index over a key of several rows; and what
+        reading the table raises.
         """
         with self.lock.acquire() as lease:
             state = TableState.load(self.files)
