@@ -164,6 +164,26 @@ def test_a_file_that_the_metadata_table_does_not_list_is_found(version: int) -> 
 
 
 @pytest.mark.parametrize("version", LAYOUTS)
+def test_files_of_a_write_that_the_metadata_table_has_not_followed_are_found(version: int) -> None:
+    bench = Bench("verify-damages", OPTIONS)
+    story = Story.begin(replace(LAYOUTS[version], has_metadata_table=True), bench.storage, bench.clock)
+    story.commit((put("k0", 1, "base"),))
+    before = bench.moment().files
+    story.commit((put("k0", 5, "early"),))
+    after = bench.moment()
+    in_index = ".hoodie/metadata/"
+    files = {path: file for path, file in after.files.items() if not path.startswith(in_index)}
+    files |= {path: file for path, file in before.items() if path.startswith(in_index)}
+    found = verified(bench, Moment(files, after.time_ms), is_deep=False)
+    (check,) = found.failed
+    assert check.name == "metadata-table", told(found)
+    (finding,) = check.findings
+    assert finding.path in after.files
+    assert finding.path not in before
+    assert "readers that use it don't see the file" in finding.problem
+
+
+@pytest.mark.parametrize("version", LAYOUTS)
 def test_a_listing_of_the_metadata_table_that_differs_from_the_directories_is_found(version: int) -> None:
     bench, moment, table = table_to_damage(version, LinkChoice.COPY, has_metadata_table=True)
     assert verified(bench, moment).ok

@@ -121,7 +121,7 @@ def check_metadata_table(facts: TableFacts) -> Iterator[Observation]:
     if facts.index.late_compaction is not None:
         yield Remark(facts.index.late_compaction)
     if facts.index.files is None:
-        yield Unchecked("the metadata table has not followed every action, so readers list the directories instead")
+        yield Unchecked("Hudi is building the listing of the metadata table, so readers list the directories instead")
         return
     known = facts.committed.keys() | facts.archived.files | facts.index.files.keys()
     there = {f.path: f.size for f in facts.data_files if f.path in known}

@@ -127,8 +127,8 @@ class IndexFacts:
     """The content of Hudi's metadata table.
 
     `partitions` are its own, of which a rebuild makes `rebuilt` again. `files` are those that it lists, with sizes; None
-    if it lacks commits, or if it can't be read, as `problem` states. `writes` are the instants of its completed delta
-    commits. `late_compaction` describes it if its compaction is overdue.
+    while Hudi is building that, or if it can't be read, as `problem` states. `writes` are the instants of its completed
+    delta commits. `late_compaction` describes it if its compaction is overdue.
     """
 
     partitions: tuple[str, ...]

@@ -18,7 +18,6 @@ from eventide_core.ports import ContentAudit, Engine
 from eventide_core.service.facts.event_time_field import are_stats_proof, event_time_field_of
 from eventide_core.service.facts.freshness import FreshnessReader
 from eventide_core.service.facts.moments import put_times
-from eventide_core.service.metadata_table.initialization import actions_made_with
 from eventide_core.service.metadata_table.upkeep import rebuilt_indexes
 from eventide_core.service.state.liveness import Liveness
 from eventide_core.service.state.markers_and_heartbeats import instants_with_markers_or_heartbeat
@@ -33,7 +32,6 @@ from eventide_core.table.records.record_shape import RecordShape
 from eventide_core.table.settings.metadata_table import MetadataTableStatus
 from eventide_core.table.settings.properties import PROPERTIES_PATH, properties_bytes, settings_problem
 from eventide_core.table.settings.table_config import TableConfig
-from eventide_core.table.timeline.instant import Action
 from eventide_core.table.timeline.timeline import Timeline
 
 
@@ -119,7 +117,7 @@ class FactsReader:
             log_scans=logs,
             bases=bases,
             event_times=times,
-            index=self._index(config, timeline),
+            index=self._index(config),
             markers_and_heartbeats=tuple(self._markers_and_heartbeats(timeline)),
         )
         return Gathered(facts, state, shape)
@@ -189,15 +187,13 @@ class FactsReader:
             require_damage(error)
         return facts
 
-    def _index(self, config: TableConfig, timeline: Timeline) -> IndexFacts:
+    def _index(self, config: TableConfig) -> IndexFacts:
         if not config.metadata_partitions:
             return IndexFacts((), (), None, frozenset(), None, None)
         partitions, rebuilt = config.metadata_partitions, rebuilt_indexes(self.files.storage, config)
-        followed = {i.requested_time for i in timeline.completed if i.action is not Action.SAVEPOINT}
         try:
             own = self.files.metadata_table.load()
-            made_with = actions_made_with(self.files.storage, self.files.codec, own)
-            listing = self.files.metadata_table.listing(followed - made_with)
+            listing = self.files.metadata_table.listing(())  # whichever actions it has followed: Hudi's readers use it
         except EventideError as error:
             require_damage(error)
             return IndexFacts(partitions, rebuilt, None, frozenset(), f"cannot be read: {error}", None)

@@ -238,7 +238,12 @@ def test_what_it_cannot_make_is_refused_before_anything_is_written(tmp_path: Pat
 def test_its_state_is_shown(tmp_path: Path) -> None:
     with_one, without = golden.unpack("v9_mdt", tmp_path), golden.unpack("v8_event_bucket", tmp_path)
     assert run_json("metadata", with_one)["partitions"] == ["files"]
-    assert run_json("metadata", without) == {"partitions": [], "delta_commits": None, "last_compaction": None}
+    assert run_json("metadata", without) == {
+        "partitions": [],
+        "logs": None,
+        "delta_commits": None,
+        "last_compaction": None,
+    }
     assert Table.open(str(without)).metadata_table() is None
 
 
