@@ -8,10 +8,11 @@ import pytest
 
 from eventide.bootstrap import Application
 from eventide.rows.reader import Rows
-from eventide.testing.crash_enumeration import Bench, Moment, crash_states
+from eventide.testing.crash_enumeration import OPTIONS, Bench, Moment, crash_states
 from eventide.testing.histories import EPOCH_MS
 from eventide_adapters.storage.memory import MemoryFile
 from eventide_core.action.repair.repairs import BACKUP_DIRECTORY
+from eventide_core.config import EVENT_TIME_FIELD
 from eventide_core.errors import NothingToDoError
 from eventide_core.ports import NoProgress
 from support import golden
@@ -49,7 +50,7 @@ def test_a_repair_and_its_undo_are_completed_after_a_crash_anywhere(
     root = golden.unpack(name, tmp_path)
     paths = [path for path in sorted(root.rglob("*")) if path.is_file() and path.suffix != ".crc"]
     sound = {str(path.relative_to(root)): MemoryFile(path.read_bytes(), 1) for path in paths}
-    bench = Bench(f"repairs-of-hudis-tables-{name}")
+    bench = Bench(f"repairs-of-hudis-tables-{name}", {**OPTIONS, EVENT_TIME_FIELD: "event_ts"})
     bench.load(Moment(sound, EPOCH_MS))
     before = shown(bench.process())
     files = dict(sound)
