@@ -6,8 +6,8 @@ Read: one row group at a time, with one batch prefetched. A file's columns becom
 
 Written: row groups of 24 MB in memory, or a batch more. While one is gathered, a thread encodes the one before. Each column
 is stored as parquet-avro stores it, except that lists always have three levels. Local timestamps are plain numbers if the
-base file before has them so, because Hudi before 1.1 reads no other form. The footer has the keys that Hudi's indexes look
-for:
+base file before has them so, or the table's version is below 9: Hudi before 1.1 reads no other form. The footer has the keys
+that Hudi's indexes look for:
 
     org.apache.hudi.bloomfilter     the bloom filter of the record keys
     hoodie_bloom_filter_type_code   its type; absent for SIMPLE

@@ -44,10 +44,14 @@ def encode_parquet_block(
     event_times: tuple[str, EventTimeRange] | None = None,
     *,
     codec: str,
+    marks_local_times: bool = True,
 ) -> bytes:
-    """A whole Parquet block, like `encode_data_block`. `codec` is a config.ParquetCodec."""
+    """A whole Parquet block, like `encode_data_block`. `codec` is a config.ParquetCodec.
+
+    Without `marks_local_times`, local timestamps are stored as plain numbers.
+    """
     sink = io.BytesIO()
-    output = ParquetOutput(sink, schema, codec)
+    output = ParquetOutput(sink, schema, codec, marks_local_times=marks_local_times)
     output.write(records)
     output.close(avro_footer(schema))
     return encode_block(BlockType.PARQUET_DATA, _header(instant, schema, event_times), sink.getvalue())

@@ -94,7 +94,9 @@ class ArrowSliceMerger:
             task.shape.schema,
             codec=_codec(footer, task),
             bloom=bloom,
-            marks_local_times=footer is None or footer.marks_local_times(task.shape.schema),
+            marks_local_times=(
+                task.shape.marks_local_times if footer is None else footer.marks_local_times(task.shape.schema)
+            ),
         ) as writer:
             for table in merge.met(base):
                 writer.write(_as_written(table, task), are_keys_known=are_keys_known)

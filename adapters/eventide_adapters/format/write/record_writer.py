@@ -123,7 +123,7 @@ class RowWriter:
     ) -> tuple[bool, Iterator[pa.RecordBatch]]:
         """Of the base file that is filled up: whether it marks local timestamps, and its rows in the new file."""
         if group.filled_up is None:
-            return True, iter(())
+            return shape.records.marks_local_times, iter(())
         schema = shape.records.schema
         footer, batches = read_keyed_base_and_footer(
             self.storage, group.filled_up.path, table_fields(schema), shape.records, ()
@@ -234,7 +234,10 @@ def _data_block(instant: str, shape: WriteShape, records: pa.Table, event_times:
         case LogBlockFormat.AVRO:
             return encode_data_block(instant, schema, records, in_header)
         case LogBlockFormat.PARQUET:
-            return encode_parquet_block(instant, schema, records, in_header, codec=shape.layout.codec)
+            marks = shape.records.marks_local_times
+            return encode_parquet_block(
+                instant, schema, records, in_header, codec=shape.layout.codec, marks_local_times=marks
+            )
 
 
 def _in_blocks(upserts: pa.Table, shape: WriteShape) -> Iterator[pa.Table]:

@@ -37,7 +37,8 @@ class RecordShape:
     fields; empty if the meta field has the key. `partial_update` is None if each record has all its columns. Without
     `orders_deletes`, no delete has an ordering value, whatever its log block contains. `merger` is set under merge rule
     CUSTOM. `event_time_texts` is how a text in the event-time field is read. `column_names` is None if columns have one name
-    in all files.
+    in all files. Without `marks_local_times`, a new Parquet file has plain numbers for timestamps without a zone, as
+    those of Hudi before 1.1 do; a file that goes on from a base file has its form.
     """
 
     schema: AvroSchema
@@ -51,6 +52,7 @@ class RecordShape:
     merger: CustomMerger | None = None
     event_time_texts: EventTimeTexts = ISO_WITH_ZONE
     column_names: ColumnNames | None = field(default=None, hash=False)
+    marks_local_times: bool = True
 
     def columns_in_block(self, instant: str, place: str) -> FileColumns | None:
         """The columns of a log block; None if they have the names of the schema."""

@@ -135,7 +135,7 @@ def test_a_base_file_that_is_filled_up_keeps_the_form_of_its_local_timestamps(tm
     uri = str(tmp_path / "t")
     options = {"hoodie.index.type": "SIMPLE"}
     table = Table.create(
-        uri, schema=schema, record_key="id", partition="part", event_time="ms", version=6, options=options
+        uri, schema=schema, record_key="id", partition="part", event_time="ms", version=9, options=options
     )
 
     def insert(key: str) -> Path:
