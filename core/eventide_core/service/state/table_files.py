@@ -60,6 +60,7 @@ T = TypeVar("T")
 _PATH: Final = attrgetter("path")
 
 _COMMITS_AT_ONCE: Final = 16
+_UNDOING: Final = (Action.ROLLBACK, Action.RESTORE)
 _PUTTING_MS: Final = 1_000  # stock Hudi fills a file in less time, even on a busy machine
 _PUTTING_POLL_MS: Final = 20
 # Raised for a damaged, unknown or busy metadata table; none of them makes the table itself unreadable.
@@ -364,10 +365,11 @@ class TableFiles:
         """The base and log files that the metadata table lists, for callers that need no file of a pending action.
 
         None if that may not be all: there is no metadata table, it has not followed each completed action of the active
-        timeline (a writer continued without it, or it is younger than these actions), or it cannot be read. Then the
-        directories are listed.
+        timeline (a writer continued without it, or it is younger than these actions), or it cannot be read. None, too, while
+        a rollback or restore is pending: the metadata table names the command blocks that it has written only once it has
+        completed. Then the directories are listed.
         """
-        if not config.metadata_partitions:
+        if not config.metadata_partitions or any(i.action in _UNDOING for i in timeline.pending):
             return None
         followed = {i.requested_time for i in timeline.completed if i.action is not Action.SAVEPOINT}
         try:

@@ -33,7 +33,12 @@ def metadata(settings: Settings, table: str, rebuild: bool, indexes: tuple[str, 
         if rebuild:
             done = opened.rebuild_metadata_table(indexes or None)
             settings.console.result(
-                {**_state(opened.metadata_table()), "dropped": list(done.dropped), "files": done.files},
+                {
+                    **_state(opened.metadata_table()),
+                    "partitions": list(done.partitions),
+                    "dropped": list(done.dropped),
+                    "files": done.files,
+                },
                 f"made the metadata table: {', '.join(done.partitions)}, of {counted(done.files, 'file')}",
                 *(f"dropped {name}: the next write of Hudi adds it, if it is configured to" for name in done.dropped),
             )

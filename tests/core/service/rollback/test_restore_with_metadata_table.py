@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 OPTIONS: Mapping[str, str] = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"}
 
 
-@pytest.mark.parametrize("name", [pytest.param("v6_mdt", marks=pytest.mark.broad), "v9_mdt"])
+@pytest.mark.parametrize("name", ["v6_mdt", "v9_mdt"])
 def test_a_write_that_a_restore_undoes_is_there_for_all_readers_or_for_none(name: str, tmp_path: Path) -> None:
     path = golden.unpack(name, tmp_path)
     table = Table.open(str(path), OPTIONS)
