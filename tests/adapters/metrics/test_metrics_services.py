@@ -20,6 +20,7 @@ from eventide import Table
 from eventide_core.table.timeline.plans import FallbackReason
 from support import golden
 from support.command_line import run, run_json
+from support.servers.server_process import free_ports
 
 T_MS = 1_700_002_200_000
 FIELD = ("--option", "hoodie.payload.event.time.field=event_ts")
@@ -75,13 +76,6 @@ def words(**keys: object) -> tuple[str, ...]:
     return tuple(part for key, value in named.items() for part in ("--option", f"{key}={value}"))
 
 
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
-
-
 def samples(text: str) -> Samples:
     """The values by name and reason; each is of the table."""
     values = {}
@@ -110,7 +104,7 @@ def by_textfile(table: Path, tmp_path: Path) -> Samples:
 
 
 def test_a_scrape_finds_every_metric_that_is_documented(table: Path, tmp_path: Path) -> None:
-    port = free_port()
+    (port,) = free_ports(1)
     reporter = words(reporter_type="PROMETHEUS", prometheus_port=port)
     service = (*FIELD, "--engine", "local", "--data-latency", "30m", "--rounds", 1)
     assert run("serve", table, *service, *reporter).exit_code == 0
@@ -128,7 +122,7 @@ def test_a_scrape_finds_every_metric_that_is_documented(table: Path, tmp_path: P
 
 
 def test_one_endpoint_has_all_tables_of_its_process_as_they_were_last(table: Path, tmp_path: Path) -> None:
-    port = free_port()
+    (port,) = free_ports(1)
     options = {
         "hoodie.metrics.on": "true",
         "hoodie.metrics.reporter.type": "PROMETHEUS",
@@ -152,7 +146,7 @@ def test_one_endpoint_has_all_tables_of_its_process_as_they_were_last(table: Pat
 
 @pytest.mark.parametrize(("address", "answers"), [(None, False), ("0.0.0.0", True)])
 def test_the_endpoint_listens_on_other_addresses_only_if_told(address: str | None, answers: bool, table: Path) -> None:
-    port = free_port()
+    (port,) = free_ports(1)
     options = words(reporter_type="PROMETHEUS", prometheus_port=port)
     if address is not None:
         options = (*options, "--option", f"eventide.metrics.prometheus.address={address}")

@@ -14,7 +14,7 @@ from typing import Any
 import botocore.session
 from botocore.config import Config
 
-from support.servers.server_process import ServerUnavailableError, free_ports, free_ports_with_grpc, server
+from support.servers.server_process import ServerUnavailableError, free_ports, server
 
 MOTO = Path(__file__).parent / "one_at_a_time.py"
 
@@ -71,7 +71,7 @@ def moto(directory: Path) -> Iterator[S3Server]:
 @contextmanager
 def seaweedfs(directory: Path) -> Iterator[S3Server]:
     """SeaweedFS, in Go: master, volume, filer and S3 in one process."""
-    master, volume, filer, s3 = free_ports_with_grpc(4)
+    master, volume, filer, s3 = free_ports(4, 10_000)  # where it listens for gRPC
     user = {"accessKey": ACCESS_KEY, "secretKey": SECRET_KEY}
     actions = ["Admin", "Read", "Write", "List", "Tagging"]
     config = directory / "s3.json"

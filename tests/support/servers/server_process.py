@@ -18,27 +18,16 @@ class ServerUnavailableError(RuntimeError):
     """The server is not available on this machine, or does not start."""
 
 
-def free_ports(count: int) -> list[int]:
-    """Ports on which nobody listened a moment ago."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [int(one.getsockname()[1]) for one in sockets]
-    finally:
-        for one in sockets:
-            one.close()
+def free_ports(count: int, *offsets: int) -> list[int]:
+    """Ports on which nobody listened a moment ago, nor at these offsets above them.
 
-
-def free_ports_with_grpc(count: int) -> list[int]:
-    """Ports on which nobody listened a moment ago, nor 10,000 above them, where SeaweedFS listens for gRPC.
-
-    All of them are below the ports that a kernel assigns to outgoing connections, which begin at 32,768 on Linux.
+    All of them are below the ports that a kernel assigns, which begin at 32,768 on Linux: no process that asks for any port,
+    or connects to another one, takes one of them before the server does.
     """
     found: list[int] = []
     while len(found) < count:
-        port = random.randrange(10_000, 22_000)
-        if port not in found and _is_free(port) and _is_free(port + 10_000):
+        port = random.randrange(10_000, 32_000 - max(offsets, default=0))
+        if port not in found and all(_is_free(port + offset) for offset in (0, *offsets)):
             found.append(port)
     return found
 
