@@ -45,7 +45,7 @@ def encode_records(records: pa.Table, fields: Sequence[AvroField]) -> bytes:
             pieces += _pieces(rows.column(field.name).combine_chunks(), field)
         sizes = _sizes(pieces, len(rows))
         lengths = np.full(len(rows), 4, np.int64), sizes.astype(">i4").view(np.uint8)
-        chunks.append(_joined([lengths, *pieces], len(rows)))
+        chunks.append(_joined([lengths, *pieces], sizes + 4))
     return np.concatenate(chunks).tobytes() if chunks else b""
 
 
@@ -57,13 +57,12 @@ def _sizes(pieces: Sequence[Piece], count: int) -> Lengths:
     return sizes
 
 
-def _joined(pieces: Sequence[Piece], count: int) -> Bytes:
-    """The rows one after another, each with its parts of all pieces."""
-    sizes = _sizes(pieces, count)
+def _joined(pieces: Sequence[Piece], sizes: Lengths) -> Bytes:
+    """The rows one after another, each with its parts of all pieces. `sizes` are the rows' lengths."""
     out = np.empty(int(sizes.sum()), np.uint8)
     cursors = np.cumsum(sizes) - sizes
     for lengths, data in pieces:
-        if len(data) == count and int(lengths.min(initial=1)) == 1:
+        if len(data) == len(sizes) and int(lengths.min(initial=1)) == 1:
             out[cursors] = data
         else:
             starts = np.cumsum(lengths) - lengths
@@ -139,9 +138,10 @@ def _collections(column: Any, kind: AvroType, name: str) -> Iterator[Piece]:
     if kind.kind == "map":
         _refuse_equal_keys(items.field(0), counts, name)
     pieces = list(_pieces(items, kind.item))
-    ends = np.append(0, np.cumsum(_sizes(pieces, len(items))))[offsets - offsets[0]]
+    sizes = _sizes(pieces, len(items))
+    ends = np.append(0, np.cumsum(sizes))[offsets - offsets[0]]
     yield _spread(_varints(counts[counts > 0]), counts > 0)
-    yield np.diff(ends), _joined(pieces, len(items))
+    yield np.diff(ends), _joined(pieces, sizes)
     yield np.ones(len(column), np.int64), np.zeros(len(column), np.uint8)
 
 
