@@ -28,8 +28,6 @@ from eventide_core.errors import BusyError, counted
 from eventide_core.table.timeline.instant import Action, Instant, instant_epoch_ms
 from eventide_core.table.timeline.timeline import Timeline
 
-_UNDOING = (Action.ROLLBACK, Action.RESTORE)
-
 
 class Trigger(StrEnum):
     EVENT_TIME = "EVENT_TIME_TRIGGER"
@@ -85,7 +83,7 @@ def cure_of(pending: Instant) -> str:
 def check_undoing(timeline: Timeline) -> None:
     """Raises BusyError while a rollback or restore is under way."""
     for instant in timeline.pending:
-        if instant.action in _UNDOING:
+        if instant.is_undoing:
             is_restore = instant.action is Action.RESTORE
             again = "run the restore again" if is_restore else f"run {Cure.rollback(instant.requested_time)}"
             raise BusyError(

@@ -182,7 +182,7 @@ class Rollback:
 
     def _unplanned(self, state: TableState, instant: str) -> Instant | None:
         """The rollback or restore requested at the instant, if its plan was never written, or is lost."""
-        undoing = (i for i in state.timeline.pending if i.action in (Action.ROLLBACK, Action.RESTORE))
+        undoing = (i for i in state.timeline.pending if i.is_undoing)
         return next((i for i in undoing if i.requested_time == instant and self._is_unplanned(state.config, i)), None)
 
     def _is_unplanned(self, config: TableConfig, pending: Instant) -> bool:

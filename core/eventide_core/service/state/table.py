@@ -38,7 +38,6 @@ from eventide_core.table.timeline.timeline import Timeline
 
 _END_OF_TIME = "9" * 20
 _READS_MAX = 5
-_MARKS_LOCAL_TIMES = 9  # the version of Hudi 1.1, the first whose base files tell such a timestamp from a number
 """The number of reads of the table before a missing file counts as missing: a busy archival interfered with one read in
 sixty.
 """
@@ -285,7 +284,7 @@ class TableState:
             config.merger,
             config.event_time_texts,
             names,
-            config.version >= _MARKS_LOCAL_TIMES,
+            config.marks_local_times,
         )
 
     def _column_names(self, event_time_field: str | None, as_of: str | None) -> ColumnNames | None:

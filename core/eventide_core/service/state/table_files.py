@@ -60,7 +60,6 @@ T = TypeVar("T")
 _PATH: Final = attrgetter("path")
 
 _COMMITS_AT_ONCE: Final = 16
-_UNDOING: Final = (Action.ROLLBACK, Action.RESTORE)
 _PUTTING_MS: Final = 1_000  # stock Hudi fills a file in less time, even on a busy machine
 _PUTTING_POLL_MS: Final = 20
 # Raised for a damaged, unknown or busy metadata table; none of them makes the table itself unreadable.
@@ -289,7 +288,7 @@ class TableFiles:
 
         One that can't be read is ignored: a query must not fail for it. `verify` names it.
         """
-        done = [i for i in timeline.completed if i.action in (Action.ROLLBACK, Action.RESTORE)]
+        done = [i for i in timeline.completed if i.is_undoing]
         unread = [instant for instant in done if instant not in self._undone]
         answers = zip(unread, self.requests.each(partial(self._readable_targets, config), unread), strict=True)
         known = self._undone | dict(answers)
@@ -369,7 +368,7 @@ class TableFiles:
         a rollback or restore is pending: the metadata table names the command blocks that it has written only once it has
         completed. Then the directories are listed.
         """
-        if not config.metadata_partitions or any(i.action in _UNDOING for i in timeline.pending):
+        if not config.metadata_partitions or any(i.is_undoing for i in timeline.pending):
             return None
         followed = {i.requested_time for i in timeline.completed if i.action is not Action.SAVEPOINT}
         try:

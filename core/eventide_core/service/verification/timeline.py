@@ -93,7 +93,7 @@ class TimelineReader:
         """The instants that rollbacks and restores on the timeline undo or have undone."""
         instants: set[str] = set()
         for instant in self.timeline.instants:
-            if instant.action not in (Action.ROLLBACK, Action.RESTORE):
+            if not instant.is_undoing:
                 continue
             time = instant.requested_time
             path = self._path(replace(instant, state=State.REQUESTED, completion_time=None))

@@ -91,6 +91,11 @@ class TableConfig:
         return self.layout.names_logs_by_write and initial.isdecimal() and int(initial) >= 8
 
     @property
+    def marks_local_times(self) -> bool:
+        """Whether Parquet files of the Hudi with this table version, 1.1 or later, tell local timestamps from numbers."""
+        return self.version >= 9
+
+    @property
     def archive_path(self) -> str:
         """The directory of the archived timeline."""
         return self.layout.archive_path(self.timeline_path, self.properties)

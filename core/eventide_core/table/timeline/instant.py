@@ -77,6 +77,11 @@ class Instant:
         return self.state is State.COMPLETED
 
     @property
+    def is_undoing(self) -> bool:
+        """Whether it is a rollback or a restore."""
+        return self.action in (Action.ROLLBACK, Action.RESTORE)
+
+    @property
     def is_pending_plan(self) -> bool:
         """Whether it is a compaction, log compaction or clustering that has not completed.
 
