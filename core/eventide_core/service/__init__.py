@@ -7,6 +7,7 @@
     metadata_table                             what each of them adds to Hudi's metadata table
     facts                                      what they ask of a table
     state                                      what a table is at one moment
+    transaction                                how an action puts, completes and withdraws its files
 
 Each room knows the rooms below it.
 """

@@ -12,9 +12,9 @@ from eventide_core.errors import PlanMismatchError
 from eventide_core.ports import Clock, Lease
 from eventide_core.service.facts.planning import unused_instant
 from eventide_core.service.metadata_table.upkeep import PendingUpdate
-from eventide_core.service.state.outcome import Outcome, claim_outcome
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
+from eventide_core.service.transaction.outcome import Outcome, claim_outcome
 from eventide_core.table.timeline.commit_metadata import CommitMetadata
 from eventide_core.table.timeline.instant import Action, Instant, State
 

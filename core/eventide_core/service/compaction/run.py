@@ -69,10 +69,10 @@ from eventide_core.service.scheduling.schedule import (
     wait_until,
 )
 from eventide_core.service.scheduling.settings import CompactionSettings
-from eventide_core.service.state.outcome import is_rolled_back
 from eventide_core.service.state.ownership import Ownership
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
+from eventide_core.service.transaction.outcome import is_rolled_back
 from eventide_core.table.settings.metadata_table import RowChange
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.commit_metadata import DROPPED_INDEXES_KEY

@@ -57,7 +57,7 @@ from eventide_core.service.scheduling.schedule import wait_until
 from eventide_core.service.scheduling.settings import CompactionSettings
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.service.state.timeline_files import delete_each
+from eventide_core.service.transaction.timeline_files import delete_each
 from eventide_core.table.files.file_group_write import marker_directory
 from eventide_core.table.settings.metadata_table import RowChange
 from eventide_core.table.settings.table_config import TableConfig

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from eventide_core.action.maintenance.clean_planner import linked_targets
-from eventide_core.service.state.outcome import is_rolled_back
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.service.state.window_consumers import kept_for_consumers
+from eventide_core.service.transaction.outcome import is_rolled_back
 from eventide_core.table.files.file_name import LogFileName
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.file_system_view import DataFile

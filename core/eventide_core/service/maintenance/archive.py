@@ -22,10 +22,10 @@ from eventide_core.errors import ConfigError
 from eventide_core.ports import ArchivedAction, ArchivedFile, ArchivedTimeline, Clock, FileInfo, Lease, TableLock
 from eventide_core.service.facts.needed_files import stray_left_overs
 from eventide_core.service.maintenance.clean import Cleaner
-from eventide_core.service.state.outcome import remove_outcome, settled_outcomes
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.service.state.timeline_files import TimelineFiles
+from eventide_core.service.transaction.outcome import remove_outcome, settled_outcomes
+from eventide_core.service.transaction.timeline_files import TimelineFiles
 from eventide_core.table.files.file_name import LogFileName
 from eventide_core.table.files.table_path import METADATA_DIRECTORY
 from eventide_core.table.settings.table_config import TableConfig

@@ -24,7 +24,7 @@ from eventide_core.access.files import discard
 from eventide_core.action.metadata_table.compaction import due_instant, old_slices, plan
 from eventide_core.errors import CorruptTimelineError, LockError, MissingFileError
 from eventide_core.ports import Engine, Lease, MetadataCodec, MetadataTable, MetadataTableState, Storage
-from eventide_core.service.state.timeline_files import TimelineFiles, delete_each
+from eventide_core.service.transaction.timeline_files import TimelineFiles, delete_each
 from eventide_core.table.files.file_group_write import heartbeat_path
 from eventide_core.table.files.file_slice import FileSlice, LogFile
 from eventide_core.table.files.table_path import METADATA_DIRECTORY

@@ -20,7 +20,7 @@ from eventide_core.action.write.partition_forms import partition_mark
 from eventide_core.ports import Lease, MetadataCodec, MetadataLog, MetadataTableState, NewMetadataTable, Storage
 from eventide_core.service.metadata_table.update import delta_commit
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.service.state.timeline_files import TimelineFiles
+from eventide_core.service.transaction.timeline_files import TimelineFiles
 from eventide_core.table.files.table_path import INDEX_DEFINITIONS, METADATA_DIRECTORY
 from eventide_core.table.settings.properties import PROPERTIES_PATH
 from eventide_core.table.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat

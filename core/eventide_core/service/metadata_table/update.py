@@ -18,7 +18,7 @@ from typing import Final
 from eventide_core.action.metadata_table.compaction import end_of_update
 from eventide_core.ports import MetadataCodec, MetadataLog, MetadataTable, MetadataUpdate, Storage
 from eventide_core.service.metadata_table.drop import drop_indexes
-from eventide_core.service.state.timeline_files import TimelineFiles
+from eventide_core.service.transaction.timeline_files import TimelineFiles
 from eventide_core.table.settings.metadata_table import MetadataTableFacts
 from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat, by_partition
 from eventide_core.table.timeline.instant import Action, Instant, State

@@ -56,7 +56,7 @@ from eventide_core.service.metadata_table.compaction import MetadataCompaction, 
 from eventide_core.service.metadata_table.drop import drop_indexes, drop_metadata_table
 from eventide_core.service.metadata_table.initialization import actions_made_with
 from eventide_core.service.metadata_table.update import delta_commit, write_update
-from eventide_core.service.state.timeline_files import TimelineFiles, delete_each
+from eventide_core.service.transaction.timeline_files import TimelineFiles, delete_each
 from eventide_core.table.files.file_name import BaseFileName, LogFileName, is_data_file
 from eventide_core.table.files.table_path import METADATA_DIRECTORY
 from eventide_core.table.settings.metadata_table import (

@@ -22,8 +22,8 @@ from eventide_core.errors import (
 from eventide_core.ports import Clock, TableLock
 from eventide_core.service.facts.planning import instant_beyond
 from eventide_core.service.repair.backup import RepairBackup, backups_of
-from eventide_core.service.state.outcome import instants_with_outcome
 from eventide_core.service.state.table_files import TableFiles
+from eventide_core.service.transaction.outcome import instants_with_outcome
 from eventide_core.table.files.file_name import LogFileName
 from eventide_core.table.files.table_path import INDEX_DEFINITIONS, METADATA_DIRECTORY, PARTITION_MARK
 from eventide_core.table.property_keys import (

@@ -15,10 +15,10 @@ from eventide_core.errors import BusyError, InstantNotFoundError, RefusedError
 from eventide_core.ports import Lease
 from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
 from eventide_core.service.rollback.compaction_files import made_files, remove_markers, remove_orphaned_inflight
-from eventide_core.service.state.outcome import Outcome, claim_outcome, is_rolled_back
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.service.state.timeline_files import delete_each
+from eventide_core.service.transaction.outcome import Outcome, claim_outcome, is_rolled_back
+from eventide_core.service.transaction.timeline_files import delete_each
 from eventide_core.table.files.file_group_write import heartbeat_path
 from eventide_core.table.timeline.instant import Action, Instant, State
 from eventide_core.table.timeline.plans import CompactionPlan, require_ours

@@ -23,10 +23,10 @@ from eventide_core.service.rollback.compaction import CompactionRollback
 from eventide_core.service.rollback.run import RollbackRunner
 from eventide_core.service.rollback.shared_logs import logs_of_completed_write, logs_of_failed_write
 from eventide_core.service.state.liveness import Liveness
-from eventide_core.service.state.outcome import is_rolled_back
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.service.state.timeline_files import delete_each
+from eventide_core.service.transaction.outcome import is_rolled_back
+from eventide_core.service.transaction.timeline_files import delete_each
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.instant import WRITE_ACTIONS, Action, Instant, State
 from eventide_core.table.timeline.plans import CompactionPlan

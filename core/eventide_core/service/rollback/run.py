@@ -28,10 +28,10 @@ from eventide_core.ports import AddedFile, FileChanges, Heartbeats, Lease
 from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
 from eventide_core.service.rollback.shared_logs import rolls_back
 from eventide_core.service.state.markers_and_heartbeats import remove_markers_and_heartbeat
-from eventide_core.service.state.outcome import Outcome, claim_outcome
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.service.state.timeline_files import delete_each
+from eventide_core.service.transaction.outcome import Outcome, claim_outcome
+from eventide_core.service.transaction.timeline_files import delete_each
 from eventide_core.table.files.file_name import LogFileName, path_in
 from eventide_core.table.files.log_block import ROLLBACK_COMMAND, BlockType, HeaderKey, encode_block
 from eventide_core.table.settings.metadata_table import RowChange

@@ -20,7 +20,7 @@ from eventide_core.service.facts.planning import unused_instant
 from eventide_core.service.facts.watermark_views import base_files_of, last_write_of, view_as_of_watermark
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.service.state.timeline_files import delete_each
+from eventide_core.service.transaction.timeline_files import delete_each
 from eventide_core.table.files.file_name import LogFileName
 from eventide_core.table.timeline.instant import Action, Instant, State
 from eventide_core.table.timeline.savepoint_metadata import SavepointMetadata, comments_with_tag, remarks_with_exactness

@@ -1,4 +1,4 @@
-"""A table at one moment, the outcome of an instant, whether its writer is alive, and the files of consumers of windows.
+"""A table at one moment, whether the writer of an instant is alive, and the files of consumers of windows.
 
-Imports no other room.
+Imports `transaction`.
 """

@@ -11,8 +11,8 @@ from eventide_core.errors import (
     UnsupportedTableError,
 )
 from eventide_core.ports import ArchivedTimeline
-from eventide_core.service.state.outcome import instants_with_outcome
 from eventide_core.service.state.table_files import TableFiles
+from eventide_core.service.transaction.outcome import instants_with_outcome
 from eventide_core.table.files.file_name import CHANGE_LOG_SUFFIX
 from eventide_core.table.files.file_slice import LogFile
 from eventide_core.table.files.slice_read import BlockFilter, LogWriters

@@ -28,7 +28,7 @@ from eventide_core.errors import (
 )
 from eventide_core.ports import ArchivedTimeline, Clock, FileInfo, MetadataCodec, MetadataTable, Storage
 from eventide_core.service.state.data_directories import directories_of_data
-from eventide_core.service.state.timeline_files import TimelineFiles
+from eventide_core.service.transaction.timeline_files import TimelineFiles
 from eventide_core.table.files.file_name import path_in
 from eventide_core.table.files.table_path import PARTITION_MARK
 from eventide_core.table.records.custom_merger import CustomMergers

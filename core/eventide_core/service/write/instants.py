@@ -32,9 +32,9 @@ from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
 from eventide_core.service.rollback.instant import Rollback
 from eventide_core.service.state.liveness import Liveness
 from eventide_core.service.state.markers_and_heartbeats import remove_markers_and_heartbeat
-from eventide_core.service.state.outcome import instants_with_outcome
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
+from eventide_core.service.transaction.outcome import instants_with_outcome
 from eventide_core.service.write.table_schema import following_schema, put_history
 from eventide_core.service.write.written_rows import added_files, written_changes
 from eventide_core.table.settings.metadata_table import RowChange

@@ -14,7 +14,7 @@ from eventide.testing.inspection.metadata_listing import begin_metadata_table
 from eventide_adapters.format.timeline.archived_lsm import open_archived_timeline
 from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, SimulatedCrash
 from eventide_adapters.storage.memory import MemoryFile, MemoryStorage
-from eventide_core.service.state.outcome import instants_with_outcome
+from eventide_core.service.transaction.outcome import instants_with_outcome
 from support.campaign import IS_PROOF, tries
 
 pytestmark = pytest.mark.slow

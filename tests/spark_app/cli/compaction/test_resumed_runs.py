@@ -15,7 +15,7 @@ from eventide.rows.writer import incoming_records
 from eventide_core.config import CONCURRENCY_MODE, HEARTBEAT_INTERVAL_MS
 from eventide_core.errors import BusyError, InvalidRecordError, NothingToDoError, RefusedError, StorageFullError
 from eventide_core.ports import NoProgress
-from eventide_core.service.state.outcome import Outcome, claim_outcome
+from eventide_core.service.transaction.outcome import Outcome, claim_outcome
 from eventide_core.table.settings.write_shape import WriteOperation
 from support.command_line import content_of, run, run_json
 from support.on_disk import expire_heartbeats_of

@@ -19,7 +19,7 @@ from eventide.rows.writer import incoming_records
 from eventide.table.table_service import Round
 from eventide_core.config import DATA_LATENCY
 from eventide_core.ports import NoProgress
-from eventide_core.service.state.outcome import Outcome, claim_outcome
+from eventide_core.service.transaction.outcome import Outcome, claim_outcome
 from eventide_core.table.settings.write_shape import WriteOperation
 from eventide_core.table.timeline.instant import Action
 from support.command_line import content_of, run, run_json

@@ -4,7 +4,7 @@ import pytest
 
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.service.state import outcome
-from eventide_core.service.state.outcome import (
+from eventide_core.service.transaction.outcome import (
     ROLLED_BACK_KEPT_MS,
     Outcome,
     claim_outcome,

@@ -1,0 +1,1 @@
+"""How an action puts its files: one table of steps, and what runs, completes and withdraws them. Imports no other room."""
