@@ -342,6 +342,10 @@ class LockError(BusyError):
     """
 
 
+class CompletedMeanwhileError(BusyError):
+    """What was to be undone has completed meanwhile, and stays. Run the rollback again to undo it nevertheless."""
+
+
 class LockLostError(LockError):
     """The table lock was removed while it was held.
 

@@ -22,7 +22,7 @@ from eventide_core.ports import MergeTask
 from eventide_core.service.compaction.compact_slice import RESULT_FOOTER_KEY, SliceCompactor
 from eventide_core.service.metadata_table.drop import drop_metadata_table
 from eventide_core.service.state.markers_and_heartbeats import marked_paths, remove_markers_and_heartbeat
-from eventide_core.service.transaction.outcome import OUTCOME_DIRECTORY, Outcome, claim_outcome
+from eventide_core.service.transaction.outcome import Outcome, claim_outcome
 from eventide_core.table.catalog.catalog_columns import TableColumns
 from eventide_core.table.files.file_group_write import MARKERS
 from eventide_core.table.files.slice_read import BlockFilter
@@ -31,6 +31,7 @@ from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import RecordShape
 from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.settings.stream_batch import BATCH_KEY, batches_of
+from eventide_core.table.timeline.outcome_file import OUTCOME_DIRECTORY
 from eventide_core.table.timeline.plans import LinkMode
 from support import golden
 

@@ -23,6 +23,7 @@ from eventide_adapters.format.metadata_records.hudi_key_index import HudiKeyInde
 from eventide_adapters.format.metadata_records.merged import RecordSource, can_merge
 from eventide_adapters.format.metadata_records.records import Value, decode_value
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
+from eventide_core.access.active_timeline import active_timeline
 from eventide_core.cure import Cure
 from eventide_core.errors import (
     CorruptBaseFileError,
@@ -55,7 +56,7 @@ from eventide_core.table.settings.properties import (
     settings_text,
 )
 from eventide_core.table.timeline.file_system_view import DataFile, FileSystemView
-from eventide_core.table.timeline.layout import layout_of
+from eventide_core.table.timeline.layout import Layout, layout_of
 from eventide_core.table.timeline.timeline import Timeline
 
 _SMALL_FILE_BYTES_MAX: Final = 1 << 20  # up to this size, one read costs less than several reads of ranges
@@ -86,9 +87,11 @@ class MetadataTableReader:
             raise NotAHudiTableError(f"{storage.root}: {PROPERTIES_PATH} has no {TABLE_VERSION}")
         own, layout = _own_properties(storage), layout_of(version)
         timeline_path = f"{METADATA_DIRECTORY}/{layout.timeline_path(own)}"
-        timeline = _timeline(storage, timeline_path)
+        archive_path = layout.archive_path(timeline_path, own)
+        timeline = _timeline(storage, timeline_path, layout, archive_path)
         data_timeline_path = layout.timeline_path(properties)
-        data_timeline = _timeline(storage, data_timeline_path)
+        data_archive_path = layout.archive_path(data_timeline_path, properties)
+        data_timeline = _timeline(storage, data_timeline_path, layout, data_archive_path)
         pending = {i.requested_time for i in data_timeline.pending}
         completed = {i.requested_time for i in timeline.completed}
         partitions, building = (
@@ -98,7 +101,7 @@ class MetadataTableReader:
             storage,
             MetadataTableFacts(version, partitions, building, timeline, data_timeline),
             timeline_path,
-            layout.archive_path(timeline_path, own),
+            archive_path,
             data_timeline_path,
             BlockFilter(frozenset(completed - pending), timeline.start),
             properties.get(TIMELINE_TIMEZONE, "LOCAL").upper() == "UTC",
@@ -107,13 +110,7 @@ class MetadataTableReader:
     @property
     def archive(self) -> ArchivedTimeline:
         """The archived timeline of the metadata table. Reads nothing yet."""
-        # Only services that follow the archive need its reader.
-        from eventide_adapters.format.timeline.archived_log import LogArchivedTimeline
-        from eventide_adapters.format.timeline.archived_lsm import LsmArchivedTimeline
-
-        if self.facts.layout.needs_hudi_1:
-            return LsmArchivedTimeline(self.storage, self.archive_path)
-        return LogArchivedTimeline(self.storage, self.archive_path)
+        return _archive(self.storage, self.facts.layout, self.archive_path)
 
     def slices(self, partition: str) -> tuple[FileSlice, ...]:
         """The latest slice of each file group in a partition of the metadata table, ordered by file group number."""
@@ -342,8 +339,18 @@ def _deleted_keys(placed: PlacedBlock, storage: Storage) -> list[str]:
     return [str(key) for key in keys.to_pylist()]
 
 
-def _timeline(storage: Storage, path: str) -> Timeline:
-    return Timeline.of_file_names(e.path.rpartition("/")[2] for e in storage.list(path) if not e.is_directory)
+def _timeline(storage: Storage, path: str, layout: Layout, archive_path: str) -> Timeline:
+    names = [e.path.rpartition("/")[2] for e in storage.list(path) if not e.is_directory]
+    decode = HudiMetadataCodec().decode_commit
+    return active_timeline(storage, path, names, lambda: _archive(storage, layout, archive_path), decode)
+
+
+def _archive(storage: Storage, layout: Layout, path: str) -> ArchivedTimeline:
+    # Only services that follow the archive, and timelines in doubt, need its reader.
+    from eventide_adapters.format.timeline.archived_log import LogArchivedTimeline
+    from eventide_adapters.format.timeline.archived_lsm import LsmArchivedTimeline
+
+    return LsmArchivedTimeline(storage, path) if layout.needs_hudi_1 else LogArchivedTimeline(storage, path)
 
 
 def _own_properties(storage: Storage) -> Mapping[str, str]:

@@ -99,7 +99,8 @@ class ChangePlanner:
         if not self.layout.names_logs_by_write:
             completed = {time for time in completed if time <= instant}
         own = {instant}
-        return BlockFilter(frozenset(completed | own if is_after else completed - own), self._start(instant))
+        counting = frozenset(completed | own if is_after else completed - own)
+        return BlockFilter(counting, self._start(instant), undone=self.timeline.undone)
 
     def _start(self, instant: str) -> str | None:
         """Before which all that has been archived counts: on version 6 the write itself may have been."""

@@ -14,9 +14,10 @@ from eventide_core.service.facts.planning import unused_instant
 from eventide_core.service.metadata_table.upkeep import PendingUpdate
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
+from eventide_core.service.transaction.action import Put, Transaction
 from eventide_core.service.transaction.outcome import Outcome, claim_outcome
 from eventide_core.table.timeline.commit_metadata import CommitMetadata
-from eventide_core.table.timeline.instant import Action, Instant, State
+from eventide_core.table.timeline.instant import Instant, State
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,32 +28,24 @@ class Completion:
     do.
     """
 
+    transaction: Transaction
     instant: Instant
     time: str
 
     @classmethod
-    def claim(cls, files: TableFiles, clock: Clock, state: TableState, instant: str) -> "Completion":
-        """The completion of the compaction at `instant`. Raises PlanMismatchError if the plan is being rolled back."""
+    def claim(cls, files: TableFiles, clock: Clock, state: TableState, transaction: Transaction) -> "Completion":
+        """The completion of a compaction. Raises PlanMismatchError if the plan is being rolled back."""
+        instant = transaction.instant
         time = claim_outcome(files.storage, Outcome(instant, unused_instant(state, clock))).completion_time
         if time is None:
             raise PlanMismatchError(f"the plan at {instant} is being rolled back; run rollback again to complete that")
         named = state.config.layout.recorded_completion(time)
-        return cls(Instant(instant, Action.COMMIT, State.COMPLETED, named), time)
+        return cls(transaction, transaction.at(State.COMPLETED, named), time)
 
     def put(
         self, files: TableFiles, state: TableState, metadata: CommitMetadata, update: PendingUpdate, lease: Lease
     ) -> bool:
-        """Whether this call put the completed file; False if another process had.
-
-        If the plan is gone by then, another process has completed and archived the compaction while this one was paused: the
-        file is withdrawn, because the timeline would start at it again.
-        """
+        """Whether this call put the completed file; False if another process had, or has archived the compaction since."""
         data = files.codec.encode_commit(update.recorded_in(metadata), state.config.version)
         update.write(lease, self.time)
-        timeline = files.on_timeline(state.config)
-        if not timeline.put(self.instant, lease, data):
-            return False
-        if timeline.exists(Instant(self.instant.requested_time, Action.COMPACTION, State.REQUESTED)):
-            return True
-        timeline.delete(self.instant, None)
-        return False
+        return self.transaction.put_each(lease, (self.instant, data)) is Put.DONE

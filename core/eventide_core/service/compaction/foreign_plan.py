@@ -1,7 +1,7 @@
 """How eventide runs a compaction plan of another engine, and how the timeline records the attempt.
 
 Hudi's plan names no file that it makes: the names hold a write token, which each attempt chooses. An attempt of eventide
-has a number, the least that no file of the instant has, and the slice at position n gets the token `n-<attempt>-0`.
+has a number, which it claims and no file of the instant has, and the slice at position n gets the token `n-<attempt>-0`.
 When the files are made, the number goes into the inflight file, which Hudi leaves empty and never reads. So the inflight
 file decides whose attempt counts:
 
@@ -14,9 +14,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from eventide_core.errors import PlanMismatchError
+from eventide_core.ports import Storage
 from eventide_core.service.state.table import TableState
 from eventide_core.table.files.file_name import BaseFileName, LogFileName
 from eventide_core.table.timeline.file_system_view import DataFile, FileGroup
+from eventide_core.table.timeline.outcome_file import attempt_path
 from eventide_core.table.timeline.plans import (
     CompactionPlan,
     CutMode,
@@ -58,10 +60,17 @@ class Attempt:
             return None
 
 
-def next_attempt(listing: Iterable[DataFile], plan: ForeignPlan) -> int:
-    """The least number, from 1 on, above that of each base file which an earlier attempt left, Hudi's included."""
+def claim_attempt(storage: Storage, listing: Iterable[DataFile], plan: ForeignPlan) -> int:
+    """A number that no other attempt has, above that of each base file which an earlier one left, Hudi's included.
+
+    It is claimed by a file, so that a process that was paused before its first base file makes none under the names of
+    another one.
+    """
     numbers = (int(name.write_token.split("-")[1]) for _, name in _bases_of(listing, plan.instant, plan.file_groups))
-    return 1 + max(numbers, default=0)
+    number = 1 + max(numbers, default=0)
+    while not storage.put_if_absent(attempt_path(plan.instant, number), b""):
+        number += 1
+    return number
 
 
 def other_bases(

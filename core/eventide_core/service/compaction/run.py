@@ -55,11 +55,7 @@ from eventide_core.service.compaction.run_foreign import ForeignCompactionRunner
 from eventide_core.service.facts.freshness import FreshnessReader
 from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
 from eventide_core.service.rollback.compaction import CompactionRollback
-from eventide_core.service.rollback.compaction_files import (
-    made_files,
-    remove_markers,
-    remove_orphaned_inflight,
-)
+from eventide_core.service.rollback.compaction_files import made_files, remove_markers
 from eventide_core.service.scheduling.draft_plan import PutPlan
 from eventide_core.service.scheduling.planned_slices import is_as_planned
 from eventide_core.service.scheduling.replan import Replanner
@@ -72,7 +68,9 @@ from eventide_core.service.scheduling.settings import CompactionSettings
 from eventide_core.service.state.ownership import Ownership
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.service.transaction.outcome import is_rolled_back
+from eventide_core.service.transaction.action import Fate, Transaction
+from eventide_core.service.transaction.steps import Kind
+from eventide_core.service.transaction.timeline_files import delete_each
 from eventide_core.table.settings.metadata_table import RowChange
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.commit_metadata import DROPPED_INDEXES_KEY
@@ -131,6 +129,13 @@ class CompactionRunner:
                 if attempt == PLANS_AT_MOST:
                     raise
                 continue
+            except EventideError:
+                # The plan's files may be gone because others have executed it meanwhile.
+                if not self._has_completed(config, instant):
+                    raise
+                if isinstance(plan, CompactionPlan):
+                    self._remove_late(plan)
+                break
             if isinstance(ended, CompactionResult):
                 return ended
             if ended is None:
@@ -158,13 +163,37 @@ class CompactionRunner:
             plan, state = put
             return state.config, requested, plan, merge_tasks(state, self.settings.codec, plan)
         config, timeline = self.files.config_and_timeline()
-        pending = self._pending(timeline, instant)
-        return None if pending is None else (config, pending, self.files.plan(config, instant), ())
+        pending = self._pending(config, timeline, instant)
+        if pending is None:
+            return None
+        try:
+            return config, pending, self.files.plan(config, instant), ()
+        except InstantNotFoundError:
+            if self._has_completed(config, instant):  # and was archived since the timeline was read
+                return None
+            raise
 
-    def _pending(self, timeline: Timeline, instant: str) -> Instant | None:
+    def _has_completed(self, config: TableConfig, instant: str) -> bool:
+        return self.files.transaction(config, Kind.COMPACTION, Action.COMPACTION, instant).fate().has_completed
+
+    def _remove_late(self, plan: CompactionPlan) -> None:
+        """Removes what this process made after others had completed the compaction and cleaned its slices.
+
+        The metadata table shows what that is. Without one, the next clean finds it in slices that are old.
+        """
+        with self.lock.acquire() as lease:
+            named = self.files.committed_files(*self.files.config_and_timeline())
+            if named is not None:
+                there = {file.path for file in named}
+                delete_each(self.files.storage, [path for path in made_files(plan) if path not in there], lease)
+        remove_markers(self.files, plan)
+
+    def _pending(self, config: TableConfig, timeline: Timeline, instant: str) -> Instant | None:
         """The pending compaction at an instant; None once it has completed. Raises InstantNotFoundError."""
         compaction = timeline.find_compaction(instant)
-        if compaction is not None and compaction.is_completed:
+        if compaction is None and timeline.find(instant) is None:
+            compaction = self.files.archive(config).find(instant)
+        if compaction is not None and compaction.action is Action.COMMIT and compaction.is_completed:
             return None
         other = timeline.find(instant)
         if other is not None and other.is_pending_plan and other.action is not Action.COMPACTION:
@@ -234,12 +263,11 @@ class CompactionRunner:
 
     def _sweep_after_rollback(self, plan: CompactionPlan) -> bool:
         """Whether another process rolled back the plan. If so, removes what this process made since: no other will."""
-        if not is_rolled_back(self.files.storage, plan.instant):
+        if self._transaction(self.files.config(), plan).fate() is not Fate.UNDONE:
             return False
         for path in made_files(plan):
             self.files.storage.delete(path)
         remove_markers(self.files, plan)
-        remove_orphaned_inflight(self.files, plan.instant)
         return True
 
     def _start(
@@ -254,7 +282,8 @@ class CompactionRunner:
             state, stored = self.files.requests.both(
                 partial(TableState.load, self.files), partial(self.files.plan, config, plan.instant)
             )
-            pending = self._pending(state.timeline, plan.instant)
+            self.files.sweep(state.config, state.timeline, lease)
+            pending = self._pending(state.config, state.timeline, plan.instant)
             if pending is None:
                 return None
             plan = require_ours(stored)
@@ -264,7 +293,7 @@ class CompactionRunner:
             if overtaken is not None:
                 return self._roll_back(state, plan, overtaken, lease)
             changed = [op for op in plan.operations if not is_as_planned(state, plan, op)]
-            timeline = self.files.on_timeline(state.config)
+            transaction = self._transaction(state.config, plan)
             may_be_rolled_back = not state.config.layout.writers_follow_plans and not state.logs_on_top_of(plan)
             if changed:
                 names = ", ".join(f"{op.partition}/{op.file_id}" for op in changed)
@@ -275,11 +304,12 @@ class CompactionRunner:
                 if may_be_rolled_back:
                     return self._roll_back(state, plan, f"{names} changed since the plan at {plan.instant}", lease)
                 plan = self.replanner.replan(state, plan)
-                requested = timeline.path(Instant(plan.instant, Action.COMPACTION, State.REQUESTED))
-                lease.check()
-                self.files.storage.put(requested, self.files.codec.encode_plan(plan))
-            timeline.put(Instant(plan.instant, Action.COMPACTION, State.INFLIGHT), lease)
+                transaction.replace_request(lease, self.files.codec.encode_plan(plan))
+            transaction.put(lease, State.INFLIGHT)
         return state, plan
+
+    def _transaction(self, config: TableConfig, plan: CompactionPlan) -> Transaction:
+        return self.files.transaction(config, Kind.COMPACTION, Action.COMPACTION, plan.instant)
 
     def _roll_back(self, state: TableState, plan: CompactionPlan, why: str, lease: Lease) -> "_RolledBack":
         """Rolls back the plan: no log file depends on it."""
@@ -336,7 +366,7 @@ class CompactionRunner:
         known = self.metadata.known_ahead(begun.config, plan.instant, changes)
         with ExitStack() as locked:
             lease, state = locked.enter_context(commit_lock(self.files, self.lock, self.clock, begun.config))
-            if self._pending(state.timeline, plan.instant) is None:
+            if self._pending(state.config, state.timeline, plan.instant) is None:
                 remove_markers(self.files, plan)  # this process's own markers; another process was faster
                 return None
             self._check_pending(state, plan)
@@ -352,7 +382,7 @@ class CompactionRunner:
             fresh = self.freshness.after(state, plan)
             update = self.metadata.prepare(state.config, lease, plan.instant, changes, known)
             lease.check()
-            completion = Completion.claim(self.files, self.clock, state, plan.instant)
+            completion = Completion.claim(self.files, self.clock, state, self._transaction(state.config, plan))
             settings = state.config.identity_settings
             field = plan.event_time_field
             metadata = commit_metadata(

@@ -38,6 +38,7 @@ from eventide_core.action.compaction.trigger import check_pending_writes, check_
 from eventide_core.cure import Cure
 from eventide_core.errors import (
     BusyError,
+    CorruptTimelineError,
     EventideError,
     InstantNotFoundError,
     MissingFileError,
@@ -48,15 +49,17 @@ from eventide_core.ports import Clock, Engine, FileChanges, Lease, MergeResult, 
 from eventide_core.service.compaction.commit import added_files, whole_slices_metadata
 from eventide_core.service.compaction.compact_slice import SliceCompactor
 from eventide_core.service.compaction.completion import Completion
-from eventide_core.service.compaction.foreign_plan import Attempt, as_executed, next_attempt, other_bases
+from eventide_core.service.compaction.foreign_plan import Attempt, as_executed, claim_attempt, other_bases
 from eventide_core.service.compaction.merge_tasks import merge_tasks, run_tasks
 from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep, PendingUpdate
-from eventide_core.service.rollback.compaction_files import made_files, marker_path, remove_orphaned_inflight
+from eventide_core.service.rollback.compaction_files import made_files, marker_path
 from eventide_core.service.scheduling.planned_slices import is_as_planned
 from eventide_core.service.scheduling.schedule import wait_until
 from eventide_core.service.scheduling.settings import CompactionSettings
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
+from eventide_core.service.transaction.action import Put, Transaction
+from eventide_core.service.transaction.steps import Kind
 from eventide_core.service.transaction.timeline_files import delete_each
 from eventide_core.table.files.file_group_write import marker_directory
 from eventide_core.table.settings.metadata_table import RowChange
@@ -93,7 +96,7 @@ class ForeignCompactionRunner:
             results = run_tasks(self.engine, self.compact_slice, executed, tasks, progress)
         except EventideError:
             with self.lock.acquire() as lease:
-                if self.is_ended(plan, executed, lease):
+                if self.is_ended(executed, lease):
                     return
             raise
         try:
@@ -128,7 +131,9 @@ class ForeignCompactionRunner:
             if compaction.state is State.INFLIGHT and attempt is None and not may_take_over:
                 raise BusyError(self._why_not_ours(state.config, plan.instant))
             if attempt is None:
-                attempt = Attempt(next_attempt(state.listing, plan), compaction.state is State.INFLIGHT)
+                attempt = Attempt(
+                    claim_attempt(self.files.storage, state.listing, plan), compaction.state is State.INFLIGHT
+                )
             executed = as_executed(state, plan, attempt.number)
             if captures:
                 executed = with_change_logs(executed)
@@ -145,27 +150,29 @@ class ForeignCompactionRunner:
         changes = FileChanges(RowChange.NONE, added_files(executed, results))
         known = self.metadata.known_ahead(self.files.config(), plan.instant, changes)
         with self.lock.acquire() as lease:
-            if self.is_ended(plan, executed, lease):
+            if self.is_ended(executed, lease):
                 return
             state = TableState.load(self.files)
+            self.files.sweep(state.config, state.timeline, lease)
             self._check_neighbours(state, plan)
             _check_slices(state, executed)
             self.remove_markers_of(executed, lease)
             timeline = self.files.on_timeline(state.config)
-            if not timeline.put(_inflight(plan.instant), None, attempt.encode()):
-                self._remove(made_files(executed), executed, lease)
-                raise BusyError(_is_taken(plan.instant))
-            if remove_orphaned_inflight(self.files, plan.instant):  # this process was paused since the last check
-                self._remove(made_files(executed), executed, lease)
-                raise InstantNotFoundError(
-                    f"another engine rolled back its compaction plan at {plan.instant} while eventide ran it, and nothing "
-                    "of eventide's is left"
-                )
+            transaction = self._transaction(state.config, plan.instant)
+            match transaction.put(lease, State.INFLIGHT, attempt.encode()):
+                case Put.EXISTED:
+                    self._remove(made_files(executed), executed, lease)
+                    raise BusyError(_is_taken(plan.instant))
+                case Put.LATE:  # this process was paused since the last check
+                    if self.is_ended(executed, lease):
+                        return
+                case Put.DONE:
+                    pass
             self.check_made(plan, results)
             self.metadata.revert(state.config, lease, plan.instant)
             update = self.metadata.prepare(state.config, lease, plan.instant, changes, known)
             lease.check()
-            completion = Completion.claim(self.files, self.clock, state, plan.instant)
+            completion = Completion.claim(self.files, self.clock, state, transaction)
             others = other_bases(state.listing, plan.instant, plan.file_groups, made_files(executed))
             delete_each(storage, others, lease)
             if attempt.is_taken_over and state.config.layout.needs_hudi_1:
@@ -173,7 +180,7 @@ class ForeignCompactionRunner:
             carried, settings = state.carried_metadata(), state.config.identity_settings
             metadata = whole_slices_metadata(executed, results, carried, settings)
             is_put = completion.put(self.files, state, metadata, update, lease)
-            if not is_put and not self._is_ours(state.config, completion.instant, executed):
+            if not is_put and not self._is_ours(state.config, executed):
                 self._lose(executed, update, lease)
                 return
             update.check_after_commit(lease)
@@ -198,22 +205,49 @@ class ForeignCompactionRunner:
                     f"compaction at {plan.instant}; try again when that has completed"
                 )
 
-    def is_ended(self, plan: ForeignPlan, executed: CompactionPlan, lease: Lease) -> bool:
+    def is_ended(self, executed: CompactionPlan, lease: Lease) -> bool:
         """Whether the compaction has completed. Removes this attempt's files, unless the commit names them.
 
-        Raises BusyError if another engine has begun the plan since.
+        Raises BusyError if another engine has begun the plan since, InstantNotFoundError if it has rolled the plan back.
         """
         config = self.files.config()
-        compaction = self.files.timeline(config).find(plan.instant)
+        instant = executed.instant
+        compaction = self.files.timeline(config).find(instant)
         if compaction is not None and compaction.state is State.REQUESTED:
             return False
-        if compaction is None or not compaction.is_completed:
-            self._remove(made_files(executed), executed, lease)
-            raise BusyError(_is_taken(plan.instant))
-        named = {stat.path for stat in self.files.commit(config, compaction).stats}
-        lost = [op for op in executed.operations if op.path_of(op.new_base_name) not in named]
-        self._remove([path for op in lost for path in op.made_paths], executed, lease)
-        return True
+        named = self._named(config, instant)
+        if named is not None:
+            lost = [op for op in executed.operations if op.path_of(op.new_base_name) not in named]
+            self._remove([path for op in lost for path in op.made_paths], executed, lease)
+            return True
+        self._remove(made_files(executed), executed, lease)
+        if compaction is not None:
+            raise BusyError(_is_taken(instant))
+        raise InstantNotFoundError(
+            f"another engine rolled back its compaction plan at {instant} while eventide ran it, and nothing of eventide's "
+            "is left"
+        )
+
+    def _named(self, config: TableConfig, instant: str) -> set[str] | None:
+        """The files that the commit at the instant names, active or archived; None if there is no commit.
+
+        Raises CorruptTimelineError if the archive has lost it.
+        """
+        active = self.files.timeline(config).find(instant)
+        if active is not None:
+            return {stat.path for stat in self.files.commit(config, active).stats} if active.is_completed else None
+        archive = self.files.archive(config)
+        if archive.find(instant) is None:
+            return None
+        commit = archive.commit(instant)
+        if commit is None:
+            raise CorruptTimelineError(
+                f"{config.archive_path} has no metadata of the compaction at {instant}; restore it from a copy"
+            )
+        return {stat.path for stat in commit.stats}
+
+    def _transaction(self, config: TableConfig, instant: str) -> Transaction:
+        return self.files.transaction(config, Kind.PLAN_OF_HUDI, Action.COMPACTION, instant)
 
     def _lose(self, executed: CompactionPlan, update: PendingUpdate, lease: Lease) -> None:
         """Another engine without the lock has committed between the last check and this commit: its commit counts."""
@@ -231,10 +265,9 @@ class ForeignCompactionRunner:
         for op in executed.operations:
             self.files.storage.delete(marker_path(executed.instant, op))
 
-    def _is_ours(self, config: TableConfig, completed: Instant, executed: CompactionPlan) -> bool:
+    def _is_ours(self, config: TableConfig, executed: CompactionPlan) -> bool:
         """Whether the existing commit names this attempt's files: an earlier run of the attempt put it."""
-        named = {stat.path for stat in self.files.commit(config, completed).stats}
-        return named == {op.path_of(op.new_base_name) for op in executed.operations}
+        return self._named(config, executed.instant) == {op.path_of(op.new_base_name) for op in executed.operations}
 
     def is_held_by_other(self, config: TableConfig, pending: Instant) -> bool:
         """Whether another engine has begun the pending compaction."""

@@ -8,8 +8,7 @@ from eventide_core.action.maintenance.clean_planner import linked_targets
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.service.state.window_consumers import kept_for_consumers
-from eventide_core.service.transaction.outcome import is_rolled_back
-from eventide_core.table.files.file_name import LogFileName
+from eventide_core.table.files.file_name import BaseFileName, LogFileName
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.file_system_view import DataFile
 from eventide_core.table.timeline.instant import Action, Instant, State
@@ -91,27 +90,30 @@ def is_left_over_of_pending(state: TableState, log: LogFileName) -> bool:
     return is_of_slice and compaction is not None and not compaction.is_completed
 
 
-def stray_left_overs(files: TableFiles, state: TableState) -> tuple[str, ...]:
-    """The left-overs of rolled-back compactions, which Hudi's own rollback does not remove.
+def stray_files(files: TableFiles, state: TableState) -> tuple[str, ...]:
+    """The files of instants that were undone: left-overs, which Hudi's own rollback does not remove, and late files.
 
-    For an instant before the active timeline, only eventide's own record of the rollback decides: the instant may also
-    have been archived and forgotten.
+    For an instant before the active timeline, only eventide's own record of the undoing decides: the instant may also
+    have been archived and forgotten. Nothing else has the name of such a file but, on version 6, a writer's log file in
+    the slice of a plan.
     """
-    start = state.timeline.start
+    start, undone = state.timeline.start, state.timeline.undone
     gone = {
         instant
-        for instant in state.compactions
+        for instant in state.ended
         if state.timeline.find(instant) is None
-        and ((start is not None and instant > start) or is_rolled_back(files.storage, instant))
+        and (instant in undone or (start is not None and instant > start))
         and not _is_planned(files, state, instant)
     }
     strays: list[str] = []
     for file in state.listing:
-        log = file.parsed
-        if not isinstance(log, LogFileName) or log.instant not in gone:
-            continue
-        if state.config.layout.may_be_left_over(log):
-            strays.append(file.path)
+        match file.parsed:
+            case LogFileName() as log if log.instant in gone and state.config.layout.may_be_left_over(log):
+                strays.append(file.path)
+            case BaseFileName() as base if base.instant in gone and base.instant in undone:
+                strays.append(file.path)
+            case _:
+                pass
     return tuple(strays)
 
 

@@ -33,7 +33,7 @@ def backdating_facts(
     return BackdatingFacts(
         timeline=state.timeline,
         now=max([now, *map(next_instant_time, put_at.values())]),
-        used_times=frozenset(used | state.compactions | {*rolled_back, *put_at.values()}),
+        used_times=frozenset(used | state.ended | {*rolled_back, *put_at.values()}),
         earliest_retained=writes[-retained].requested_time if 0 < retained < len(writes) else None,
         schema_since=schema_since(state),
         logged=logged,
@@ -110,7 +110,7 @@ def unused_instant(state: TableState, clock: Clock) -> str:
 
     It is also above those of event-time compactions that were rolled back, because they are never used again.
     """
-    return instant_beyond(state.timeline, state.compactions, state.config, clock)
+    return instant_beyond(state.timeline, state.ended, state.config, clock)
 
 
 def instant_beyond(timeline: Timeline, compactions: Iterable[str], config: TableConfig, clock: Clock) -> str:

@@ -84,7 +84,7 @@ def _archived_views(state: TableState, threshold_ms: int) -> tuple[PublishedView
 
     def publications() -> Iterator[tuple[Instant, CompactionExtraMetadata]]:
         # An archived compaction that published a cut has left an outcome: see `settled_outcomes`.
-        if not any(map(state.timeline.is_archived, state.compactions)):
+        if not any(map(state.timeline.is_archived, state.ended)):
             return
         for write in state.archived_writes():
             if write.action is not Action.COMMIT:

@@ -20,12 +20,13 @@ from eventide_core.action.metadata_table.compaction import earliest_needed
 from eventide_core.config import Options
 from eventide_core.errors import ConfigError
 from eventide_core.ports import ArchivedAction, ArchivedFile, ArchivedTimeline, Clock, FileInfo, Lease, TableLock
-from eventide_core.service.facts.needed_files import stray_left_overs
+from eventide_core.service.facts.needed_files import stray_files
 from eventide_core.service.maintenance.clean import Cleaner
+from eventide_core.service.rollback.savepoint import settled_state
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.service.transaction.outcome import remove_outcome, settled_outcomes
-from eventide_core.service.transaction.timeline_files import TimelineFiles
+from eventide_core.service.transaction.outcome import settled_outcomes
+from eventide_core.service.transaction.timeline_files import TimelineFiles, delete_each
 from eventide_core.table.files.file_name import LogFileName
 from eventide_core.table.files.table_path import METADATA_DIRECTORY
 from eventide_core.table.settings.table_config import TableConfig
@@ -54,7 +55,7 @@ class Archiver:
         """
         terms = self._terms()
         with self.lock.acquire() as lease:
-            state = TableState.load(self.files)
+            state = settled_state(self.files, self.clock, lease)
             check_undoing(state.timeline)
             chosen = instants_to_archive(self._facts(state), terms)
             self._move(state.config.timeline_path, state.archive, chosen, lease)
@@ -110,9 +111,7 @@ class Archiver:
         timeline = self.files.timeline(state.config)
         borne = {file.parsed.instant for file in state.listing if file.parsed is not None}
         now_ms = self.clock.now_ms()
-        for instant in settled_outcomes(self.files.storage, timeline, borne, now_ms, publishes):
-            lease.check()
-            remove_outcome(self.files.storage, instant)
+        delete_each(self.files.storage, settled_outcomes(self.files.storage, timeline, borne, now_ms, publishes), lease)
 
     def _merge_limits(self) -> MergeLimits:
         merges = self.options.get(keys.ARCHIVE_MERGE)
@@ -141,7 +140,7 @@ class Archiver:
     def _facts(self, state: TableState) -> ArchiveFacts:
         bounds = {*self._retained_by_cleaning(state), *self._metadata_table_bound(state)}
         bounds |= {time for group, time in state.replaced_at.items() if group in state.view.slices}
-        strays = (LogFileName.parse(path.rpartition("/")[2]) for path in stray_left_overs(self.files, state))
+        strays = (LogFileName.parse(path.rpartition("/")[2]) for path in stray_files(self.files, state))
         compactions = [time for time, metadata in state.commits.items() if metadata.is_compacted]
         instants = {name.instant for name in strays if name is not None}
         return ArchiveFacts(state.timeline, bounds, compactions, instants)

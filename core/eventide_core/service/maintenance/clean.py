@@ -29,6 +29,7 @@ from eventide_core.action.maintenance.clean_planner import (
     CleanTerms,
     decide_clean,
     earliest_to_retain,
+    paths_of,
 )
 from eventide_core.config import Options
 from eventide_core.errors import BusyError
@@ -39,11 +40,12 @@ from eventide_core.service.facts.needed_files import (
     needed_paths,
     savepoints_of,
     still_needed,
-    stray_left_overs,
+    stray_files,
 )
 from eventide_core.service.facts.planning import unused_instant
 from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
 from eventide_core.service.rollback.instant import Rollback
+from eventide_core.service.rollback.savepoint import settled_state
 from eventide_core.service.state.liveness import Liveness
 from eventide_core.service.state.markers_and_heartbeats import (
     instants_with_markers_or_heartbeat,
@@ -51,6 +53,8 @@ from eventide_core.service.state.markers_and_heartbeats import (
 )
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
+from eventide_core.service.transaction.action import Put, Transaction
+from eventide_core.service.transaction.steps import Kind
 from eventide_core.table.files.file_name import LogFileName, path_in
 from eventide_core.table.settings.metadata_table import RowChange
 from eventide_core.table.settings.table_config import TableConfig
@@ -101,13 +105,14 @@ class Cleaner:
         with ExitStack() as beating:  # if the clean fails, the last heartbeats stay and identify its process
             with self.lock.acquire() as lease:
                 self.rollback.undo_failed_writes(lease)
+                settled_state(self.files, self.clock, lease, requires_files=False)
                 begun = self._take_over(beating)
             for pending in begun:
                 deleted += self._end(pending)
             with self.lock.acquire() as lease:
                 # Listed first, so that nothing is removed of an action that begins after this.
                 left = instants_with_markers_or_heartbeat(self.files.storage)
-                state = TableState.load(self.files)
+                state = settled_state(self.files, self.clock, lease)
                 check_undoing(state.timeline)
                 self._remove_orphans(left - {i.requested_time for i in state.timeline.pending})
                 terms = self._terms(state, retain_commits)
@@ -153,6 +158,9 @@ class Cleaner:
         timeline.delete(pending, None)
         return True
 
+    def _transaction(self, config: TableConfig, instant: str) -> Transaction:
+        return self.files.transaction(config, Kind.CLEAN, Action.CLEAN, instant)
+
     def _beat(self, instant: str, beating: ExitStack) -> None:
         self.liveness.heartbeats.start(instant)
         beating.callback(self.liveness.heartbeats.stop, instant)
@@ -170,7 +178,7 @@ class Cleaner:
             replaced_at=state.replaced_at,
             needed=needed_paths(self.files, state),
             links=links_of(state),
-            strays=stray_left_overs(self.files, state),
+            strays=stray_files(self.files, state),
         )
         return decide_clean(facts, terms)
 
@@ -208,23 +216,22 @@ class Cleaner:
             deleted={partition: tuple(names) for partition, names in deleted.items()},
             savepoints=tuple(sorted(savepoints_of(self.files, state))),
         )
-        requested = Instant(plan.instant, Action.CLEAN, State.REQUESTED)
         data = self.files.codec.encode_clean_plan(plan, self.files.storage.root)
-        lease.check()
         self._beat(plan.instant, beating)
-        if not self.files.on_timeline(state.config).put(requested, None, data):
+        if self._transaction(state.config, plan.instant).put(lease, State.REQUESTED, data) is not Put.DONE:
             raise BusyError(f"another action uses the instant {plan.instant}; try again")
         return plan
 
     def _end(self, pending: Instant) -> list[str]:
         """Steps 3 and 4, by the process that owns the instant. Returns the removed paths."""
         storage = self.files.storage
-        with self.lock.acquire():
-            state = TableState.load(self.files)
+        with self.lock.acquire() as lease:
+            state = settled_state(self.files, self.clock, lease)
             plan = self._spared(state, self.files.clean_plan(state.config, pending.requested_time))
         data = self.files.codec.encode_clean_plan(plan, storage.root)
-        inflight = Instant(plan.instant, Action.CLEAN, State.INFLIGHT)
-        self.files.on_timeline(state.config).put(inflight, None, state.config.layout.inflight_clean(data))
+        transaction = self._transaction(state.config, plan.instant)
+        if transaction.put(None, State.INFLIGHT, state.config.layout.inflight_clean(data)) is Put.LATE:
+            return []
         links = links_of(state)
         order = sorted(plan.deleted_paths, key=lambda path: _removal_order(path, is_link=path in links))
         deleted = [path for path in order if storage.delete(path)]
@@ -236,8 +243,9 @@ class Cleaner:
         return deleted
 
     def _spared(self, state: TableState, plan: CleanPlan) -> CleanPlan:
-        """The plan without what is needed now."""
+        """The plan without what is needed now, also by a snapshot: a rollback may have made an older slice the latest."""
         spared = still_needed(self.files, state, plan.deleted_paths)
+        spared |= {path for latest in state.view.latest_slices() for path in paths_of(latest)}
         left = {
             partition: tuple(name for name in names if path_in(partition, name) not in spared)
             for partition, names in plan.deleted.items()
@@ -257,8 +265,8 @@ class Cleaner:
             plan.savepoints,
         )
         recorded = state.config.layout.recorded_completion(completion)
-        completed = Instant(plan.instant, Action.CLEAN, State.COMPLETED, recorded)
-        self.files.on_timeline(state.config).put(completed, lease, self.files.codec.encode_clean(metadata))
+        data = self.files.codec.encode_clean(metadata)
+        self._transaction(state.config, plan.instant).put(lease, State.COMPLETED, data, completion=recorded)
         update.check_after_commit(lease)
         update.compact(lease, completion)
 

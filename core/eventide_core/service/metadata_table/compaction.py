@@ -16,14 +16,14 @@ the plan fixes every name. eventide completes only its own plans, because Hudi m
 Old slices are removed without an instant. If a crash leaves files of them, the next removal removes them.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from eventide_core.access.files import discard
 from eventide_core.action.metadata_table.compaction import due_instant, old_slices, plan
-from eventide_core.errors import CorruptTimelineError, LockError, MissingFileError
+from eventide_core.errors import CorruptTimelineError, MissingFileError
 from eventide_core.ports import Engine, Lease, MetadataCodec, MetadataTable, MetadataTableState, Storage
+from eventide_core.service.transaction.action import Put, Transaction
+from eventide_core.service.transaction.steps import Kind
 from eventide_core.service.transaction.timeline_files import TimelineFiles, delete_each
 from eventide_core.table.files.file_group_write import heartbeat_path
 from eventide_core.table.files.file_slice import FileSlice, LogFile
@@ -35,13 +35,6 @@ from eventide_core.table.timeline.plans import CompactionPlan
 
 COMPACTED_HERE_BYTES: Final = 32 * 1024**2
 """A million entries of a record index, and more: some seconds of one core."""
-
-_GONE_ON: Final[Mapping[State, tuple[State, ...]]] = {
-    State.REQUESTED: (State.INFLIGHT, State.COMPLETED),
-    State.INFLIGHT: (State.COMPLETED,),
-    State.COMPLETED: (State.INFLIGHT,),
-}
-"""A late file of a state stays if one of these is there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +60,7 @@ class MetadataCompactor:
                 except (CorruptTimelineError, MissingFileError):
                     continue  # not eventide's: its plans are always complete
                 if isinstance(made, CompactionPlan):
-                    return MetadataCompaction(self, made, timeline, state.facts.version, is_begun=True)
+                    return self._compaction(state, made, is_begun=True)
         return None
 
     def due(self, delta_commits_max: int, moment: str) -> "MetadataCompaction | None":
@@ -86,8 +79,14 @@ class MetadataCompactor:
         schema = next((stated for stated in map(state.schema, slices) if stated is not None), None)
         if schema is None or not all(map(state.can_read, slices)):
             return None
+        return self._compaction(state, plan(slices, instant, schema), is_begun=False)
+
+    def _compaction(self, state: MetadataTableState, plan: CompactionPlan, *, is_begun: bool) -> "MetadataCompaction":
         timeline = TimelineFiles(self.storage, state.timeline_path)
-        return MetadataCompaction(self, plan(slices, instant, schema), timeline, facts.version, is_begun=False)
+        transaction = Transaction(
+            Kind.METADATA_COMPACTION, Action.COMPACTION, plan.instant, timeline, lambda: state.archive
+        )
+        return MetadataCompaction(self, plan, transaction, state.facts.version, is_begun)
 
     def remove_old_slices(self, lease: Lease) -> None:
         """Removes what no reader needs, the base file of a slice first."""
@@ -105,7 +104,7 @@ class MetadataCompaction:
 
     compactor: MetadataCompactor
     plan: CompactionPlan
-    timeline: TimelineFiles
+    transaction: Transaction
     version: int
     is_begun: bool
 
@@ -116,34 +115,20 @@ class MetadataCompaction:
         """
         codec = self.compactor.codec
         if not self.is_begun:
-            if not self._put(State.REQUESTED, codec.encode_plan(self.plan), lease):
+            if self.transaction.put(lease, State.REQUESTED, codec.encode_plan(self.plan)) is not Put.DONE:
                 return True  # another engine compacts at the same instant
             if self._is_obsolete():
                 return self._withdraw(lease)
-        self._put(State.INFLIGHT, b"", lease)
+        self.transaction.put(lease, State.INFLIGHT)
         stats = [stat for stat in self._compacted(lease) if stat is not None]
         if self._has_late_logs(self.compactor.table.load()):
             return self._withdraw(lease)
         metadata = CommitMetadata(
             by_partition(stats), {SCHEMA_KEY: self.plan.schema.text}, "COMPACT", is_compacted=True
         )
-        self._put(State.COMPLETED, codec.encode_commit(metadata, self.version), lease)
-        return True
-
-    def _put(self, state: State, data: bytes, lease: Lease) -> bool:
-        """Puts a file of the timeline, and withdraws it if the lock was lost meanwhile; False if it existed.
-
-        A process that was paused may put a plan whose log files are gone, or what others have completed and archived since.
-        Then no file of the states around it is there.
-        """
-        if not self.timeline.put(self._instant(state), lease, data):
-            return False
-        try:
-            lease.check()
-        except LockError:
-            if not any(self.timeline.exists(self._instant(other)) for other in _GONE_ON[state]):
-                discard(self.timeline.storage, self.timeline.path(self._instant(state)))
-            raise
+        completion = layout_of(self.version).recorded_completion(next_instant_time(self.plan.instant))
+        data = codec.encode_commit(metadata, self.version)
+        self.transaction.put(lease, State.COMPLETED, data, completion=completion)
         return True
 
     def _compacted(self, lease: Lease) -> list[WriteStat | None]:
@@ -180,17 +165,10 @@ class MetadataCompaction:
         if any(self._is_above(log) for one in slices for log in one.log_files):
             return False
         bases = [f"{METADATA_DIRECTORY}/{op.path_of(op.new_base_name)}" for op in self.plan.operations]
-        begun = (self.timeline.path(self._instant(step)) for step in (State.INFLIGHT, State.REQUESTED))
-        delete_each(self.timeline.storage, (*bases, *begun), lease)
+        timeline = self.transaction.timeline
+        begun = (timeline.path(self.transaction.at(step)) for step in (State.INFLIGHT, State.REQUESTED))
+        delete_each(timeline.storage, (*bases, *begun), lease)
         return True
-
-    def _instant(self, state: State) -> Instant:
-        instant = self.plan.instant
-        if state is not State.COMPLETED:
-            return Instant(instant, Action.COMPACTION, state)
-        return Instant(
-            instant, Action.COMMIT, state, layout_of(self.version).recorded_completion(next_instant_time(instant))
-        )
 
 
 def _slices_with_logs(state: MetadataTableState, instant: str) -> list[FileSlice]:

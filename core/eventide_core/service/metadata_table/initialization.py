@@ -18,12 +18,14 @@ from typing import Final
 from eventide_core.action.metadata_table.initialization import first_properties, made_with, new_file_groups
 from eventide_core.action.write.partition_forms import partition_mark
 from eventide_core.ports import Lease, MetadataCodec, MetadataLog, MetadataTableState, NewMetadataTable, Storage
-from eventide_core.service.metadata_table.update import delta_commit
 from eventide_core.service.state.table_files import TableFiles
+from eventide_core.service.transaction.action import Transaction
+from eventide_core.service.transaction.steps import Kind
 from eventide_core.service.transaction.timeline_files import TimelineFiles
 from eventide_core.table.files.table_path import INDEX_DEFINITIONS, METADATA_DIRECTORY
 from eventide_core.table.settings.properties import PROPERTIES_PATH
 from eventide_core.table.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat
+from eventide_core.table.timeline.instant import Action, State
 from eventide_core.table.timeline.layout import layout_of
 
 _OPERATION: Final = "BULK_INSERT"
@@ -52,11 +54,11 @@ def make_metadata_table(
     lease.check()
     storage.put(f"{METADATA_DIRECTORY}/{PROPERTIES_PATH}", first_properties(name, new.version).encode())
     timeline = TimelineFiles(storage, f"{METADATA_DIRECTORY}/{layout.timeline_path({})}")
-    requested, inflight, completed = delta_commit(new.instant, layout.recorded_completion(completion_time))
-    timeline.put(requested, lease)
-    timeline.put(inflight, lease)
     metadata = CommitMetadata(stats, {SCHEMA_KEY: content.schema.text}, _OPERATION)
-    timeline.put_fenced(completed, lease, files.codec.encode_commit(metadata, new.version))
+    commit = files.codec.encode_commit(metadata, new.version)
+    begun = Transaction(Kind.METADATA_TABLE, Action.DELTA_COMMIT, new.instant, timeline)
+    completed = begun.at(State.COMPLETED, layout.recorded_completion(completion_time))
+    begun.put_each(lease, (begun.at(State.REQUESTED), b""), (begun.at(State.INFLIGHT), b""), (completed, commit))
 
 
 def actions_made_with(storage: Storage, codec: MetadataCodec, state: MetadataTableState) -> frozenset[str]:

@@ -12,16 +12,17 @@ each name, so that a second run makes the same names. A log file that isn't comm
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Final
 
 from eventide_core.action.metadata_table.compaction import end_of_update
 from eventide_core.ports import MetadataCodec, MetadataLog, MetadataTable, MetadataUpdate, Storage
 from eventide_core.service.metadata_table.drop import drop_indexes
+from eventide_core.service.transaction.action import Transaction
+from eventide_core.service.transaction.steps import Kind
 from eventide_core.service.transaction.timeline_files import TimelineFiles
 from eventide_core.table.settings.metadata_table import MetadataTableFacts
 from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat, by_partition
-from eventide_core.table.timeline.instant import Action, Instant, State
+from eventide_core.table.timeline.instant import Action, State
 
 _OPERATION: Final = "UPSERT_PREPPED"
 """Hudi's name for its writes to the metadata table."""
@@ -39,27 +40,17 @@ def write_update(
     facts, logs = update.state.facts, update.logs
     timeline = TimelineFiles(storage, update.state.timeline_path)
     end = facts.layout.recorded_completion(end_of_update(facts, completion_time))
-    requested, inflight, completed = delta_commit(update.instant, end)
+    transaction = Transaction(Kind.METADATA_UPDATE, Action.DELTA_COMMIT, update.instant, timeline)
 
     def commit(stats: Iterable[WriteStat], extra: Mapping[str, str]) -> bytes:
         return codec.encode_commit(CommitMetadata(by_partition(stats), extra, _OPERATION), facts.version)
 
     drop_indexes(storage, table, update.dropped)
-    timeline.put(requested, None)
-    timeline.put(inflight, None, commit((_stat(facts, update.instant, log, 0) for log in logs), {}))
+    transaction.put(None, State.REQUESTED)
+    transaction.put(None, State.INFLIGHT, commit((_stat(facts, update.instant, log, 0) for log in logs), {}))
     table.place(logs)
     stats = (_stat(facts, update.instant, log, log.size) for log in logs)
-    timeline.put(completed, None, commit(stats, update.extra_metadata))
-
-
-def delta_commit(instant: str, end: str | None) -> tuple[Instant, Instant, Instant]:
-    """A delta commit of the metadata table that is requested, inflight, and completed at `end` (version 6: None)."""
-    requested = Instant(instant, Action.DELTA_COMMIT, State.REQUESTED)
-    return (
-        requested,
-        replace(requested, state=State.INFLIGHT),
-        Instant(instant, Action.DELTA_COMMIT, State.COMPLETED, end),
-    )
+    transaction.put(None, State.COMPLETED, commit(stats, update.extra_metadata), completion=end)
 
 
 def _stat(facts: MetadataTableFacts, instant: str, log: MetadataLog, size: int) -> WriteStat:

@@ -55,7 +55,9 @@ from eventide_core.ports import (
 from eventide_core.service.metadata_table.compaction import MetadataCompaction, MetadataCompactor
 from eventide_core.service.metadata_table.drop import drop_indexes, drop_metadata_table
 from eventide_core.service.metadata_table.initialization import actions_made_with
-from eventide_core.service.metadata_table.update import delta_commit, write_update
+from eventide_core.service.metadata_table.update import write_update
+from eventide_core.service.transaction.action import Transaction
+from eventide_core.service.transaction.steps import Kind
 from eventide_core.service.transaction.timeline_files import TimelineFiles, delete_each
 from eventide_core.table.files.file_name import BaseFileName, LogFileName, is_data_file
 from eventide_core.table.files.table_path import METADATA_DIRECTORY
@@ -70,7 +72,7 @@ from eventide_core.table.settings.metadata_table import (
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.commit_metadata import DROPPED_INDEXES_KEY, CommitMetadata
 from eventide_core.table.timeline.file_system_view import DataFile
-from eventide_core.table.timeline.instant import Action
+from eventide_core.table.timeline.instant import Action, State
 from eventide_core.table.timeline.timeline import Timeline
 
 _DAMAGE = (CorruptBaseFileError, CorruptLogBlockError, MissingFileError, RecordDecodeError)
@@ -217,8 +219,11 @@ class MetadataTableUpkeep:
         self.check(config, changes.rows)
         is_used = bool(config.metadata_partitions)
         is_updated = is_used and self._choice() is Choice.UPDATE
-        if is_updated and not _stays_after(self.compactor.begun(), self.storage, lease):
-            is_used = is_updated = False
+        if is_updated:
+            state = self.table.load()
+            TimelineFiles(self.storage, state.timeline_path).sweep(state.facts.timeline.strays, lease)
+            if not _stays_after(self.compactor.begun_in(state), self.storage, lease):
+                is_used = is_updated = False
         delta_commits_max = self.options.get(COMPACT_AFTER) if is_updated else 0
         update = self.table.prepare(instant, changes, known) if is_updated else None
         return PendingUpdate(self.compactor, changes, update, is_used and not is_updated, delta_commits_max)
@@ -312,8 +317,8 @@ def revert_update(storage: Storage, table: MetadataTable, instant: str) -> None:
     if latest is None:
         return
     timeline = TimelineFiles(storage, state.timeline_path)
-    requested, inflight, _ = delta_commit(instant, None)
-    pending = (timeline.path(inflight), timeline.path(requested))
+    begun = Transaction(Kind.METADATA_UPDATE, Action.DELTA_COMMIT, instant, timeline)
+    pending = (timeline.path(begun.at(State.INFLIGHT)), timeline.path(begun.at(State.REQUESTED)))
     completed = (timeline.path(latest),) if latest.is_completed else ()
     delete_each(storage, (*completed, *state.logs_of(instant), *pending), None)
 

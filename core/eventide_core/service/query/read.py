@@ -230,7 +230,7 @@ def _whole_slices(state: TableState, slices: Iterable[FileSlice], until: str | N
         latest = [one for one in state.view.latest_slices() if (one.partition, one.file_id) in groups]
         return plan_slices(latest, state.blocks())
     ended = frozenset(write.requested_time for write in span(state.timeline.writes, "", until))
-    blocks = BlockFilter(ended, state.timeline.start, until)
+    blocks = BlockFilter(ended, state.timeline.start, until, undone=state.timeline.undone)
     try:
         check_history_when(state, blocks.accepts, until)
     except CleanedHistoryError:

@@ -14,10 +14,10 @@ from eventide_core.cure import Cure
 from eventide_core.errors import BusyError, InstantNotFoundError, RefusedError
 from eventide_core.ports import Lease
 from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
-from eventide_core.service.rollback.compaction_files import made_files, remove_markers, remove_orphaned_inflight
+from eventide_core.service.rollback.compaction_files import made_files, remove_markers
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.service.transaction.outcome import Outcome, claim_outcome, is_rolled_back
+from eventide_core.service.transaction.outcome import Outcome, claim_outcome
 from eventide_core.service.transaction.timeline_files import delete_each
 from eventide_core.table.files.file_group_write import heartbeat_path
 from eventide_core.table.timeline.instant import Action, Instant, State
@@ -35,8 +35,6 @@ class CompactionRollback:
         Raises InstantNotFoundError; RefusedError where something would be lost; BusyError while a write is pending that
         may append to the slice the plan began (version 6).
         """
-        if is_rolled_back(self.files.storage, instant) and remove_orphaned_inflight(self.files, instant):
-            return ()
         plan = self._plan(state, instant)
         self._refuse_foreign_logs(state, plan)
         lease.check()

@@ -6,7 +6,6 @@ from eventide_core.errors import StorageError
 from eventide_core.ports import KeyedFiles, Storage
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.files.file_group_write import marker_directory
-from eventide_core.table.timeline.instant import Action, Instant, State
 from eventide_core.table.timeline.plans import CompactionPlan, PlannedOperation
 
 
@@ -18,13 +17,6 @@ def marker_path(instant: str, op: PlannedOperation) -> str:
 def made_files(plan: CompactionPlan) -> tuple[str, ...]:
     """The data files that an execution makes, in the order in which they may be removed: left-overs in order."""
     return tuple(path for op in plan.operations for path in op.made_paths)
-
-
-def remove_orphaned_inflight(files: TableFiles, instant: str) -> bool:
-    """Removes the inflight file of a rolled-back plan, which a process wrote that was paused during the rollback."""
-    requested, inflight = (Instant(instant, Action.COMPACTION, step) for step in (State.REQUESTED, State.INFLIGHT))
-    timeline = files.on_timeline(files.config())
-    return not timeline.exists(requested) and timeline.delete(inflight, None)
 
 
 def remove_markers(files: TableFiles, plan: CompactionPlan) -> None:

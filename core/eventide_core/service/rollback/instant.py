@@ -13,7 +13,14 @@ from dataclasses import dataclass, replace
 from eventide_core.action.compaction.trigger import check_undoing
 from eventide_core.action.maintenance.rollback_planner import UndoneWrite, built_on, check_nothing_is_lost
 from eventide_core.cure import Cure
-from eventide_core.errors import BusyError, CorruptTimelineError, EmptyPlanError, InstantNotFoundError, RefusedError
+from eventide_core.errors import (
+    BusyError,
+    CompletedMeanwhileError,
+    CorruptTimelineError,
+    EmptyPlanError,
+    InstantNotFoundError,
+    RefusedError,
+)
 from eventide_core.ports import Clock, Lease, TableLock
 from eventide_core.service.facts.needed_files import merged_paths
 from eventide_core.service.facts.planned_groups import planned_groups
@@ -21,11 +28,11 @@ from eventide_core.service.facts.planning import unused_instant
 from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
 from eventide_core.service.rollback.compaction import CompactionRollback
 from eventide_core.service.rollback.run import RollbackRunner
+from eventide_core.service.rollback.savepoint import settled_state
 from eventide_core.service.rollback.shared_logs import logs_of_completed_write, logs_of_failed_write
 from eventide_core.service.state.liveness import Liveness
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.service.transaction.outcome import is_rolled_back
 from eventide_core.service.transaction.timeline_files import delete_each
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.instant import WRITE_ACTIONS, Action, Instant, State
@@ -51,7 +58,7 @@ class Rollback:
         pending is in the way.
         """
         with self.lock.acquire() as lease:
-            state = TableState.load(self.files)
+            state = settled_state(self.files, self.clock, lease)
             unplanned = self._unplanned(state, instant)
             if unplanned is not None:
                 if not force:
@@ -63,16 +70,15 @@ class Rollback:
             if begun is not None:
                 if not force:
                     self.liveness.check_abandoned(begun, state.config.timeline_path)
-                return self._end(state, begun, lease)
+                return self._end(state, begun, target, lease)
             if any(pending.action is Action.ROLLBACK for pending in state.timeline.pending):
                 # What another writer has still to write would go into slices that this rollback may remove.
                 self.end_begun(state.config, state.timeline, lease)
                 state = TableState.load(self.files)
                 check_undoing(state.timeline)
                 target = state.timeline.find(instant)
-            is_own_plan = is_decided = is_rolled_back(self.files.storage, instant)
-            is_pending = target is not None and target.action is Action.COMPACTION and not target.is_completed
-            if target is not None and is_pending and not is_decided:
+            is_own_plan = False
+            if target is not None and target.action is Action.COMPACTION and not target.is_completed:
                 try:
                     is_own_plan = isinstance(self.files.plan(state.config, instant), CompactionPlan)
                 except EmptyPlanError:
@@ -84,6 +90,9 @@ class Rollback:
             if is_own_plan:
                 return CompactionRollback(self.files, self.metadata).undo(state, instant, lease)
             if target is None:
+                swept = [stray for stray in state.timeline.strays if stray.requested_time == instant]
+                if swept:
+                    return tuple(map(self.files.on_timeline(state.config).path, swept))
                 raise InstantNotFoundError(
                     f"{self.files.storage.root}: there is no instant {instant} on the active timeline; "
                     f"{Cure.history()} lists the existing ones"
@@ -105,7 +114,7 @@ class Rollback:
             if write is not None and not write.is_completed and self._begun(state, instant) is None:
                 shared = logs_of_failed_write(self.files.storage, state, instant)
                 plan = self._runner.begin(state, unused_instant(state, self.clock), write, shared, lease)
-                self._runner.end(state.config, plan, lease, is_new=True)
+                self._runner.end(state.config, plan, lease, of=write)
 
     def undo_failed_writes(self, lease: Lease | None = None) -> tuple[str, ...]:
         """Rolls back the writes of dead writers, whose heartbeat has expired. Returns their instants.
@@ -123,11 +132,13 @@ class Rollback:
             if self._is_unplanned(config, failed):
                 self._remove_request(config, failed, lease)
             elif failed.action is Action.ROLLBACK:
-                undone.append(self.files.rollback_plan(state.config, failed.requested_time).target.instant)
-                self._end(state, failed, lease)
+                plan = self.files.rollback_plan(state.config, failed.requested_time)
+                if self._runner.end(state.config, plan, lease) is not None:
+                    undone.append(plan.target.instant)
             else:
-                undone.append(failed.requested_time)
-                self._undo(state, failed, lease)
+                with suppress(CompletedMeanwhileError):
+                    self._undo(state, failed, lease)
+                    undone.append(failed.requested_time)
         return tuple(undone)
 
     def has_failed_writes(self, config: TableConfig, timeline: Timeline) -> bool:
@@ -217,8 +228,11 @@ class Rollback:
                 return pending
         return None
 
-    def _end(self, state: TableState, begun: Instant, lease: Lease) -> tuple[str, ...]:
-        return self._runner.end(state.config, self.files.rollback_plan(state.config, begun.requested_time), lease)
+    def _end(self, state: TableState, begun: Instant, target: Instant | None, lease: Lease) -> tuple[str, ...]:
+        plan = self.files.rollback_plan(state.config, begun.requested_time)
+        if target is not None and target.requested_time != plan.target.instant:
+            target = None  # the rollback itself was named, which anybody may end
+        return self._runner.end(state.config, plan, lease, of=target) or ()
 
     def _undo(self, state: TableState, target: Instant, lease: Lease) -> tuple[str, ...]:
         time = target.requested_time
@@ -232,7 +246,13 @@ class Rollback:
             _check_not_built_on(state, target)
             shared = logs_of_failed_write(self.files.storage, state, time)
         plan = self._runner.begin(state, unused_instant(state, self.clock), target, shared, lease)
-        return self._runner.end(state.config, plan, lease, is_new=True)
+        removed = self._runner.end(state.config, plan, lease, of=target)
+        if removed is None:
+            raise CompletedMeanwhileError(
+                f"the {target.action} at {time} has completed while its rollback began, so it stays; run the rollback again "
+                "to undo it nevertheless"
+            )
+        return removed
 
     def _check_has_heartbeat(self, target: Instant) -> None:
         """Raises RefusedError for a pending write, or a running plan, if nothing states who works on it."""

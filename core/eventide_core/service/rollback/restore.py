@@ -5,9 +5,9 @@ Order of writes, all under the table lock, and what a crash after each leaves:
 1. `<r>.restore.requested` lists the writes to undo, newest first; then `<r>.restore.inflight`. From here on, no other
    action starts, and another run of the restore completes it. The indexes of the metadata table that cannot follow are
    dropped.
-2. For each write: its completed file, the data files that have its instant (on version 6 also command blocks in log
-   files that it shares), its entries in Hudi's metadata table, and its inflight and requested files. A write without
-   timeline files has been undone.
+2. For each write: the record that it is undone, its completed file, the data files that have its instant (on version 6
+   also command blocks in log files that it shares), its entries in Hudi's metadata table, and its inflight and requested
+   files. A write without timeline files has been undone.
 3. Hudi's metadata table gets the existing files that it lacks.
 4. The completed file. From version 8 on, its completion time is `r` plus one millisecond, so that a second run uses the
    same name.
@@ -26,13 +26,18 @@ from eventide_core.service.facts.needed_files import savepoints_of
 from eventide_core.service.facts.planning import unused_instant
 from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
 from eventide_core.service.rollback.run import RollbackRunner
+from eventide_core.service.rollback.savepoint import settled_state
 from eventide_core.service.rollback.shared_logs import logs_of_completed_write, logs_of_failed_write
 from eventide_core.service.state.liveness import Liveness
 from eventide_core.service.state.markers_and_heartbeats import remove_markers_and_heartbeat
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
+from eventide_core.service.transaction.action import Put, Transaction
+from eventide_core.service.transaction.outcome import record_undone
+from eventide_core.service.transaction.steps import Kind
 from eventide_core.table.files.file_name import instant_in
 from eventide_core.table.settings.metadata_table import RowChange
+from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.instant import (
     COMPLETED_ACTION,
     WRITE_ACTIONS,
@@ -68,11 +73,11 @@ class Restorer:
         """
         with self.lock.acquire() as lease:
             # Some files of a write to undo may be missing.
-            state = TableState.load(self.files, requires_files=False)
-            plan = self._begun(state, savepoint) or self._begin(state, savepoint, lease)
+            state = settled_state(self.files, self.clock, lease, requires_files=False)
+            plan = self._begun(state, savepoint, lease) or self._begin(state, savepoint, lease)
             return self._end(state, plan, lease)
 
-    def _begun(self, state: TableState, savepoint: str) -> RestorePlan | None:
+    def _begun(self, state: TableState, savepoint: str, lease: Lease) -> RestorePlan | None:
         """The plan of a restore to that savepoint that was interrupted."""
         for pending in state.timeline.pending:
             if pending.action is Action.RESTORE:
@@ -81,7 +86,7 @@ class Restorer:
                 if not timeline.read(requested):  # never written, or lost: a new plan undoes what is left
                     self.liveness.check_abandoned(pending, state.config.timeline_path)
                     for step in dict.fromkeys((pending, requested)):
-                        timeline.delete(step, None)
+                        timeline.delete(step, lease)
                     continue
                 plan = self.files.restore_plan(state.config, pending.requested_time)
                 if plan.savepoint != savepoint:
@@ -100,8 +105,8 @@ class Restorer:
                 logs_of_completed_write(self.files.storage, state, target.instant)  # refuses what cannot be undone
         self.metadata.check(state.config, RowChange.ROLLED_BACK)
         plan = RestorePlan(unused_instant(state, self.clock), savepoint, targets)
-        requested = Instant(plan.instant, Action.RESTORE, State.REQUESTED)
-        if not self.files.on_timeline(state.config).put(requested, lease, self.files.codec.encode_restore_plan(plan)):
+        data = self.files.codec.encode_restore_plan(plan)
+        if self._transaction(state.config, plan).put(lease, State.REQUESTED, data) is not Put.DONE:
             raise BusyError(f"another action uses the instant {plan.instant}; try again")
         return plan
 
@@ -142,9 +147,8 @@ class Restorer:
     def _end(self, state: TableState, plan: RestorePlan, lease: Lease) -> tuple[str, ...]:
         """Steps 2 to 5."""
         storage, config = self.files.storage, state.config
-        inflight = Instant(plan.instant, Action.RESTORE, State.INFLIGHT)
-        timeline = self.files.on_timeline(config)
-        timeline.put(inflight, lease)
+        transaction = self._transaction(config, plan)
+        transaction.put(lease, State.INFLIGHT)
         if any(write.is_completed for target in plan.targets if (write := state.timeline.find(target.instant))):
             self.metadata.forget_rows(config, lease)
         rollbacks = tuple(self._undo(state, plan.instant, target, lease) for target in plan.targets)
@@ -152,14 +156,15 @@ class Restorer:
         changes = self.metadata.differences(config, self.files.data_files())
         update = self.metadata.prepare(config, lease, plan.instant, changes)
         update.write(lease, completion)
-        recorded = config.layout.recorded_completion(completion)
-        completed = Instant(plan.instant, Action.RESTORE, State.COMPLETED, recorded)
         data = self.files.codec.encode_restore(RestoreMetadata(plan.instant, rollbacks), storage.root)
-        timeline.put(completed, lease, data)
+        transaction.put(lease, State.COMPLETED, data, completion=config.layout.recorded_completion(completion))
         update.check_after_commit(lease)
         for target in plan.targets:
             remove_markers_and_heartbeat(storage, target.instant)
         return tuple(target.instant for target in plan.targets)
+
+    def _transaction(self, config: TableConfig, plan: RestorePlan) -> Transaction:
+        return self.files.transaction(config, Kind.RESTORE, Action.RESTORE, plan.instant)
 
     def _undo(self, state: TableState, instant: str, target: RollbackTarget, lease: Lease) -> RollbackMetadata:
         write = state.timeline.find(target.instant)
@@ -171,6 +176,8 @@ class Restorer:
         else:
             shared = logs_of_failed_write(self.files.storage, now, target.instant)
         plan = plan_rollback(instant, target, now.listing, shared)
+        lease.check()
+        record_undone(self.files.storage, target.instant)
         runner = RollbackRunner(self.files, self.metadata, self.liveness.heartbeats)
         _, metadata = runner.remove_files(state.config, plan, lease)
         self.metadata.revert(state.config, lease, target.instant)

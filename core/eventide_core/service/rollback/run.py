@@ -6,8 +6,10 @@ Order of writes, as in Hudi, and what a crash after each leaves:
    on, any process that finds it completes it, including Hudi.
 2. `<r>.rollback.inflight`. If rows of a completed write are rolled back, the indexes of the metadata table that cannot
    follow are dropped.
-3. For a compaction, whoever completed it: its outcome is claimed, so that its instant, which may be in the past, is
-   never used again. Then the completed file of the target, if there is one: now it is pending, and nobody reads it.
+3. The target's end is recorded, so that a process of it that is paused can't complete it, and its instant is never used
+   again. Of a pending target, the outcome is claimed. If it has completed by then, or claims its own outcome first, the
+   rollback is *void*: it removes itself, and the target stays. Of a completed one that a user undoes, it is recorded that it
+   is undone. Then the completed file of the target, if there is one: now it is pending, and nobody reads it.
 4. The data files of the plan, in its order; on version 6, the command blocks, each in a new log file of its slice.
 5. The entries of the target's writer in Hudi's metadata table are removed, and the changes of the rollback are written.
 6. The target's inflight and requested files. A crash leaves a rollback without its target, but with a complete plan.
@@ -30,7 +32,9 @@ from eventide_core.service.rollback.shared_logs import rolls_back
 from eventide_core.service.state.markers_and_heartbeats import remove_markers_and_heartbeat
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.service.transaction.outcome import Outcome, claim_outcome
+from eventide_core.service.transaction.action import Put, Transaction
+from eventide_core.service.transaction.outcome import Outcome, claim_outcome, is_undone, record_undone
+from eventide_core.service.transaction.steps import Kind
 from eventide_core.service.transaction.timeline_files import delete_each
 from eventide_core.table.files.file_name import LogFileName, path_in
 from eventide_core.table.files.log_block import ROLLBACK_COMMAND, BlockType, HeaderKey, encode_block
@@ -39,6 +43,7 @@ from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.commit_metadata import CommitMetadata
 from eventide_core.table.timeline.file_system_view import DataFile
 from eventide_core.table.timeline.instant import Action, Instant, State, next_instant_time
+from eventide_core.table.timeline.outcome_file import outcome_path
 from eventide_core.table.timeline.plans import ForeignPlan
 from eventide_core.table.timeline.rollback_metadata import (
     RollbackMetadata,
@@ -67,33 +72,44 @@ class RollbackRunner:
         is_of_rows = undone is not None and _shows_rows(undone)
         self.metadata.check(state.config, RowChange.ROLLED_BACK if is_of_rows else RowChange.NONE)
         plan = plan_rollback(instant, RollbackTarget(target.requested_time, target.action), state.listing, shared)
-        requested = Instant(instant, Action.ROLLBACK, State.REQUESTED)
         data = self.files.codec.encode_rollback_plan(plan, self.files.storage.root)
         try:
             self.heartbeats.start(instant)
-            if not self.files.on_timeline(state.config).put_fenced(requested, lease, data):
+            if self._transaction(state.config, instant).put(lease, State.REQUESTED, data) is not Put.DONE:
                 raise BusyError(f"another rollback uses the instant {instant}; try again")
         except BaseException:
             self.heartbeats.stop(instant)
             raise
         return plan
 
-    def end(self, config: TableConfig, plan: RollbackPlan, lease: Lease, *, is_new: bool = False) -> tuple[str, ...]:
-        """Steps 2 to 8; the paths of the data and timeline files that were removed. `is_new`: this process began it."""
+    def end(
+        self, config: TableConfig, plan: RollbackPlan, lease: Lease, *, of: Instant | None = None
+    ) -> tuple[str, ...] | None:
+        """Steps 2 to 8; the paths of the data and timeline files that were removed. None if the rollback was void.
+
+        `of`: the target as it was when this process began the rollback, or was asked for it. None for a rollback of a dead
+        process: it isn't void only if nothing of the target has completed, or its end is recorded.
+        """
         self.heartbeats.start(plan.instant)
         try:
-            is_of_attempt = not is_new and self._is_of_attempt(config, plan)
-            removed = self._end_attempt(config, plan, lease) if is_of_attempt else self._end(config, plan, lease)
+            if of is None and self._is_of_attempt(config, plan):
+                removed: tuple[str, ...] | None = self._end_attempt(config, plan, lease)
+            else:
+                removed = self._end(config, plan, lease, undoes_completed=of is not None and of.is_completed)
         except BaseException:
             self.heartbeats.stop(plan.instant)
             raise
         self.heartbeats.end(plan.instant)
         return removed
 
-    def _end(self, config: TableConfig, plan: RollbackPlan, lease: Lease) -> tuple[str, ...]:
+    def _end(
+        self, config: TableConfig, plan: RollbackPlan, lease: Lease, *, undoes_completed: bool
+    ) -> tuple[str, ...] | None:
         target = plan.target.instant
-        inflight = Instant(plan.instant, Action.ROLLBACK, State.INFLIGHT)
-        self.files.on_timeline(config).put_fenced(inflight, lease)
+        self._transaction(config, plan.instant).put(lease, State.INFLIGHT)
+        if not self._decide(config, target, lease, undoes_completed=undoes_completed):
+            self._withdraw(config, plan.instant, lease)
+            return None
         write = self.files.timeline(config).find(target)
         if write is not None and write.is_completed and _shows_rows(self.files.commit(config, write)):
             self.metadata.forget_rows(config, lease)
@@ -101,6 +117,42 @@ class RollbackRunner:
         self.metadata.revert(config, lease, target)
         changes = self._changes(metadata.partitions) if config.metadata_partitions else _NO_CHANGES
         return (*removed, *self._complete(config, metadata, changes, lease, forgets=True))
+
+    def _decide(self, config: TableConfig, target: str, lease: Lease, *, undoes_completed: bool) -> bool:
+        """The first part of step 3: whether the target is undone now; else the rollback is void."""
+        storage = self.files.storage
+        lease.check()
+        if undoes_completed:
+            record_undone(storage, target)
+        if undoes_completed or is_undone(storage, target):
+            return True
+        completed = self._completed(config, target)
+        claimed = claim_outcome(storage, Outcome(target, completed))
+        if completed is None and self._completed(config, target) is None:
+            if not claimed.is_undone:  # its process withdrew what it had completed, or died before it could
+                record_undone(storage, target)
+            return True
+        if claimed.is_undone and completed is None:
+            # A stock writer, which claims nothing, was faster.
+            delete_each(storage, [outcome_path(target)], lease)
+        return False
+
+    def _completed(self, config: TableConfig, target: str) -> str | None:
+        """The completion time of the target, or its requested time where none is recorded; None if it is pending."""
+        instant = self.files.timeline(config).find(target)
+        if instant is None:
+            instant = self.files.archive(config).find(target)
+        if instant is None or not instant.is_completed:
+            return None
+        return instant.completion_time or instant.requested_time
+
+    def _withdraw(self, config: TableConfig, instant: str, lease: Lease) -> None:
+        transaction = self._transaction(config, instant)
+        begun = (transaction.timeline.path(transaction.at(state)) for state in (State.INFLIGHT, State.REQUESTED))
+        delete_each(self.files.storage, begun, lease)
+
+    def _transaction(self, config: TableConfig, instant: str) -> Transaction:
+        return self.files.transaction(config, Kind.ROLLBACK, Action.ROLLBACK, instant)
 
     def _is_of_attempt(self, config: TableConfig, plan: RollbackPlan) -> bool:
         """Whether it rolls back an attempt at another engine's compaction plan, as Hudi does before it begins again."""
@@ -121,7 +173,7 @@ class RollbackRunner:
         is_completed = compaction is not None and compaction.is_completed
         stats = self.files.commit(config, compaction).stats if compaction and is_completed else ()
         named = {stat.path for stat in stats}
-        timeline.put(Instant(plan.instant, Action.ROLLBACK, State.INFLIGHT), lease)
+        self._transaction(config, plan.instant).put(lease, State.INFLIGHT)
         removed = delete_each(self.files.storage, [path for path in plan.deleted_paths if path not in named], lease)
         if not is_completed:
             self.metadata.revert(config, lease, target)
@@ -140,20 +192,16 @@ class RollbackRunner:
         update = self.metadata.prepare(config, lease, metadata.instant, changes)
         update.write(lease, completion)
         removed = self.forget(config, target.instant, lease) if forgets else []
-        recorded = config.layout.recorded_completion(completion)
-        completed = Instant(metadata.instant, Action.ROLLBACK, State.COMPLETED, recorded)
         data = self.files.codec.encode_rollback(metadata, self.files.storage.root)
-        self.files.on_timeline(config).put(completed, lease, data)
+        recorded = config.layout.recorded_completion(completion)
+        self._transaction(config, metadata.instant).put(lease, State.COMPLETED, data, completion=recorded)
         update.check_after_commit(lease)
         remove_markers_and_heartbeat(self.files.storage, target.instant)
         return removed
 
     def remove_files(self, config: TableConfig, plan: RollbackPlan, lease: Lease) -> tuple[list[str], RollbackMetadata]:
-        """Steps 3 and 4. Returns the removed paths, and the metadata, the same in every run."""
+        """Steps 3 and 4, when the target's end is recorded. Returns the removed paths, and the metadata, always the same."""
         states = self._states(config, plan.target.instant)
-        if any(instant.action is Action.COMPACTION for _, instant in states):
-            lease.check()
-            claim_outcome(self.files.storage, Outcome(plan.target.instant, None))
         removed = delete_each(self.files.storage, [path for path, instant in states if instant.is_completed], lease)
         removed += delete_each(self.files.storage, plan.deleted_paths, lease)
         return removed, RollbackMetadata(plan.instant, (plan.target,), self._append_command_blocks(plan, lease))

@@ -1,8 +1,10 @@
 """Keeps the table as of a commit, optionally under a tag, or stops keeping it.
 
-Order of writes, inside the table lock: `<t>.savepoint.inflight`, then the completed file with the names of all files of
-the slices as of t. From then on nothing of them is cleaned, rolled back or archived. A crash in between leaves an
-inflight that no process reads and that a second run completes. Deleting uses the reverse order.
+Order of writes, inside the table lock: `<t>.savepoint.inflight` with the names of all files of the slices as of t, the
+*pin*; then the completed file with the same content. From then on nothing of them is cleaned, rolled back or archived. A
+crash in between leaves the pin. Whoever would clean, roll back, restore or archive next completes it first, or removes it
+if a file of it is gone (`end_pins`): so a process that wakes up before its completed file finds its files as it left them.
+Deleting removes the pin first, so that the savepoint of a process that is paused can't come back.
 """
 
 from collections.abc import Mapping
@@ -12,7 +14,7 @@ from eventide_core.action.compaction.trigger import check_undoing
 from eventide_core.action.maintenance.clean_planner import paths_of
 from eventide_core.action.maintenance.rollback_planner import check_cleaning
 from eventide_core.errors import InstantNotFoundError, RefusedError, TagNotFoundError
-from eventide_core.ports import Clock, TableLock
+from eventide_core.ports import Clock, Lease, TableLock
 from eventide_core.service.facts.exact_view import ExactViews
 from eventide_core.service.facts.history import check_history
 from eventide_core.service.facts.needed_files import is_left_over_of_pending, savepoints_of
@@ -20,9 +22,11 @@ from eventide_core.service.facts.planning import unused_instant
 from eventide_core.service.facts.watermark_views import base_files_of, last_write_of, view_as_of_watermark
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
+from eventide_core.service.transaction.action import Transaction
+from eventide_core.service.transaction.steps import Kind
 from eventide_core.service.transaction.timeline_files import delete_each
 from eventide_core.table.files.file_name import LogFileName
-from eventide_core.table.timeline.instant import Action, Instant, State
+from eventide_core.table.timeline.instant import Action, State
 from eventide_core.table.timeline.savepoint_metadata import SavepointMetadata, comments_with_tag, remarks_with_exactness
 
 
@@ -54,7 +58,7 @@ class Savepoints:
         """
         text = comments_with_tag(tag, comments)
         with self.lock.acquire() as lease:
-            state = TableState.load(self.files)
+            state = settled_state(self.files, self.clock, lease)
             saved = savepoints_of(self.files, state)
             _check_tag(saved, instant, tag)
             known = saved.get(instant)
@@ -62,12 +66,9 @@ class Savepoints:
                 return known
             self._check(state, instant)
             metadata = SavepointMetadata("eventide", self.clock.now_ms(), text, _files_as_of(state, instant))
-            timeline = self.files.on_timeline(state.config)
-            inflight = Instant(instant, Action.SAVEPOINT, State.INFLIGHT)
-            timeline.put(inflight, lease)
-            completion = unused_instant(state, self.clock) if state.config.layout.records_completion_times else None
-            completed = Instant(instant, Action.SAVEPOINT, State.COMPLETED, completion)
-            timeline.put(completed, lease, self.files.codec.encode_savepoint(metadata))
+            data = self.files.codec.encode_savepoint(metadata)
+            _savepoint(self.files, state, instant).put(lease, State.INFLIGHT, data)
+            _complete(self.files, self.clock, state, instant, data, lease)
             return metadata
 
     def save_tag(self, name: str, *, instant: str | None, before_ms: int | None, comments: str) -> Tag:
@@ -108,14 +109,13 @@ class Savepoints:
         """Deletes the savepoint. Raises InstantNotFoundError, and BusyError while a restore is in progress."""
         with self.lock.acquire() as lease:
             config = self.files.config()
-            timeline = self.files.timeline(config)
-            check_undoing(timeline)
-            states = [i for i in timeline.instants if (i.action, i.requested_time) == (Action.SAVEPOINT, instant)]
+            check_undoing(self.files.timeline(config))
+            timeline = self.files.on_timeline(config)
+            states = [i for i, _ in timeline.entries() if (i.action, i.requested_time) == (Action.SAVEPOINT, instant)]
             if not states:
                 raise InstantNotFoundError(f"{self.files.storage.root}: there is no savepoint at {instant}")
-            pending = (Instant(instant, Action.SAVEPOINT, step) for step in (State.INFLIGHT, State.REQUESTED))
-            paths = map(self.files.on_timeline(config).path, (*states, *pending))
-            delete_each(self.files.storage, paths, lease)
+            pin_first = sorted(states, key=lambda one: one.is_completed)
+            delete_each(self.files.storage, map(timeline.path, pin_first), lease)
 
     def _check(self, state: TableState, instant: str) -> None:
         check_undoing(state.timeline)
@@ -130,6 +130,48 @@ class Savepoints:
             if time > instant and replaced not in state.view.slices:
                 raise RefusedError(f"files of {replaced[0]}/{replaced[1]} as of {instant} were cleaned")
         check_history(state, instant)
+
+
+def settled_state(files: TableFiles, clock: Clock, lease: Lease, *, requires_files: bool = True) -> TableState:
+    """The table's state under the lock, when what paused and dead processes left on the timeline has been settled.
+
+    Files that don't count are removed, and savepoints that were begun are completed or removed.
+    """
+    state = TableState.load(files, requires_files=requires_files)
+    files.sweep(state.config, state.timeline, lease)
+    if not end_pins(files, clock, state, lease):
+        return state
+    return TableState.load(files, requires_files=requires_files)
+
+
+def end_pins(files: TableFiles, clock: Clock, state: TableState, lease: Lease) -> bool:
+    """Completes the savepoints that were begun, under the lock. Whether there were any.
+
+    One whose files are gone is removed: its process was paused before it put the pin, and doesn't rely on it. One of
+    another engine is left to that engine.
+    """
+    ended = False
+    for pin in state.timeline.pending:
+        if pin.action is not Action.SAVEPOINT or pin.state is not State.INFLIGHT:
+            continue
+        data = files.on_timeline(state.config).read(pin)
+        if data:
+            ended = True
+            kept = files.codec.decode_savepoint(data, files.on_timeline(state.config).path(pin)).paths
+            if kept <= {file.path for file in state.listing} and state.find_write(pin.requested_time) is not None:
+                _complete(files, clock, state, pin.requested_time, data, lease)
+            else:
+                files.on_timeline(state.config).delete(pin, lease)
+    return ended
+
+
+def _savepoint(files: TableFiles, state: TableState, instant: str) -> Transaction:
+    return files.transaction(state.config, Kind.SAVEPOINT, Action.SAVEPOINT, instant)
+
+
+def _complete(files: TableFiles, clock: Clock, state: TableState, instant: str, data: bytes, lease: Lease) -> None:
+    completion = state.config.layout.recorded_completion(unused_instant(state, clock))
+    _savepoint(files, state, instant).put(lease, State.COMPLETED, data, completion=completion)
 
 
 def find_tag(files: TableFiles, state: TableState, name: str) -> Tag:

@@ -24,6 +24,8 @@ from eventide_core.service.scheduling.settings import CompactionSettings
 from eventide_core.service.state.single_writers import single_writer_note, writes_of_single_writers
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
+from eventide_core.service.transaction.action import Put
+from eventide_core.service.transaction.steps import Kind
 from eventide_core.table.records.record_shape import RecordShape
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.instant import Action, Instant, State
@@ -141,17 +143,18 @@ class CompactionScheduler:
         """A draft of the table under the lock, put on the timeline unless it is idle or has to wait."""
         with self.lock.acquire() as lease:
             state = TableState.load(self.files)
+            self.files.sweep(state.config, state.timeline, lease)
             draft = make(state)
             if draft.idle is not None or draft.waits_for is not None:
                 return draft
             requested = Instant(draft.plan.instant, Action.COMPACTION, State.REQUESTED)
             data = self.files.codec.encode_plan(draft.plan)
-            lease.check()
             if state.config.layout.writers_follow_plans and self.files.timeline(state.config) != state.timeline:
                 # A writer that shares no lock appeared; its log file would be in a slice of a plan that doesn't include
                 # it.
                 return replace(draft, waits_for="a write started while the plan was made")
-            if not self.files.on_timeline(state.config).put_fenced(requested, lease, data):
+            transaction = self.files.transaction(state.config, Kind.COMPACTION, Action.COMPACTION, draft.plan.instant)
+            if transaction.put(lease, State.REQUESTED, data) is not Put.DONE:
                 raise BusyError(f"another plan uses the instant {draft.plan.instant}; try again")
             return (
                 draft

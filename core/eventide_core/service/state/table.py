@@ -5,6 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
 
+from eventide_core.access.active_timeline import recorded_ends
 from eventide_core.errors import (
     CorruptTimelineError,
     MissingFileError,
@@ -12,7 +13,6 @@ from eventide_core.errors import (
 )
 from eventide_core.ports import ArchivedTimeline
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.service.transaction.outcome import instants_with_outcome
 from eventide_core.table.files.file_name import CHANGE_LOG_SUFFIX
 from eventide_core.table.files.file_slice import LogFile
 from eventide_core.table.files.slice_read import BlockFilter, LogWriters
@@ -49,7 +49,8 @@ class TableState:
 
     `archive` reads the archived timeline when it is asked. `commits` are the metadata of the completed writes, by requested
     time. `listing` are all base and log files, committed or not, `view` the slices that they make. `replaced_at` states when
-    a replacecommit replaced a file group. `compactions` are the instants that an event-time compaction has ever used.
+    a replacecommit replaced a file group. `ended` are the instants whose end is recorded: those of event-time compactions,
+    and of what was undone.
     `schema_versions` are set if the schema evolves on read. `delete_marker`: see TableFiles. `undone` are the instants that
     rollbacks and restores undid: their blocks may still be in log files of version 6, also where no block rolls them
     back.
@@ -62,7 +63,7 @@ class TableState:
     listing: tuple[DataFile, ...]
     replaced_at: dict[FileGroup, str]
     view: FileSystemView
-    compactions: frozenset[str]
+    ended: frozenset[str]
     schema_versions: tuple[SchemaVersion, ...] = ()
     delete_marker: DeleteMarker | None = None
     undone: frozenset[str] = frozenset()
@@ -109,12 +110,14 @@ class TableState:
         cls, files: TableFiles, config: TableConfig, timeline: Timeline, list_files: Callable[[], tuple[DataFile, ...]]
     ) -> "TableState":
         # All of these follow the listing of the timeline, and none of them depends on another one.
-        listing, archive, commits, compactions = files.requests.all_of(
+        listing, archive, commits, ends = files.requests.all_of(
             list_files,
             lambda: files.archive(config),
             lambda: files.commits(config, timeline.writes),
-            lambda: instants_with_outcome(files.storage),
+            lambda: recorded_ends(files.storage),
         )
+        if ends.undone:
+            timeline = timeline.with_undone(ends.undone)
         if config.layout.names_logs_by_write:
             archived = _archived_writers(listing, timeline, archive)
             timeline = timeline.with_archived(archived) if archived else timeline
@@ -140,10 +143,10 @@ class TableState:
             listing,
             replaced_at,
             view,
-            compactions,
+            ends.instants,
             versions,
             files.delete_marker,
-            files.undone(config, timeline),
+            files.undone(config, timeline) | ends.undone,
         )
 
     def logs_on_top_of(self, plan: CompactionPlan | ForeignPlan) -> tuple[LogFile, ...]:
@@ -314,7 +317,7 @@ class TableState:
     def blocks(self, until: str | None = None) -> BlockFilter:
         """Which log blocks count now, or counted as of `until`."""
         completed = frozenset([i.requested_time for i in self.timeline.completed])
-        return BlockFilter(completed, self.timeline.start, until)
+        return BlockFilter(completed, self.timeline.start, until, undone=self.timeline.undone)
 
     def blocks_of_slices(self, until: str | None = None) -> BlockFilter:
         """The blocks that count for readers of whole slices, which check who wrote the blocks."""
@@ -376,7 +379,7 @@ class TableState:
         published = [i for i in self.timeline.writes if i.requested_time in active and active[i.requested_time].has_cut]
         if not published or self.config.layout.records_completion_times:
             # On version 6 no archived one is later than an active one, and to find one takes reading the whole archive.
-            archived = (self.archive.find(time) for time in sorted(self.compactions) if self.timeline.is_archived(time))
+            archived = (self.archive.find(time) for time in sorted(self.ended) if self.timeline.is_archived(time))
             published += [instant for instant in archived if instant is not None]
         for last in sorted(published, key=lambda i: i.completion_time or i.requested_time, reverse=True):
             publication = CompactionExtraMetadata.of(last.requested_time, self.commit(last))

@@ -1,12 +1,13 @@
 """The metadata files of one table, read through the storage port: settings, timeline, commits, plans, listings."""
 
-from collections.abc import Callable, Container, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Container, Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import attrgetter
 from typing import Final, TypeVar
 
+from eventide_core.access.active_timeline import active_timeline
 from eventide_core.access.files import discard
 from eventide_core.access.requests import Requests
 from eventide_core.cure import Cure
@@ -26,8 +27,10 @@ from eventide_core.errors import (
     UnsupportedTableError,
     WriteConflictError,
 )
-from eventide_core.ports import ArchivedTimeline, Clock, FileInfo, MetadataCodec, MetadataTable, Storage
+from eventide_core.ports import ArchivedTimeline, Clock, FileInfo, Lease, MetadataCodec, MetadataTable, Storage
 from eventide_core.service.state.data_directories import directories_of_data
+from eventide_core.service.transaction.action import Transaction
+from eventide_core.service.transaction.steps import Kind
 from eventide_core.service.transaction.timeline_files import TimelineFiles
 from eventide_core.table.files.file_name import path_in
 from eventide_core.table.files.table_path import PARTITION_MARK
@@ -121,15 +124,16 @@ class TableFiles:
             return self.settings_text()
         return known_settings(self.storage.read_range, root) or self.first_settings
 
-    def put_commit(self, path: str, data: bytes) -> bool:
-        """Puts the completed file of a write, under the lock; False if the name is taken.
+    @contextmanager
+    def created(self) -> Generator[None]:
+        """Around the put of a completed file, under the lock: the table exists from the step before.
 
-        The first commit of a table that does not exist yet creates it in the step before. A crash between both leaves an
-        empty table. Raises WriteConflictError if another process has created another table meanwhile.
+        The first commit of a table that does not exist yet creates it. A crash between both leaves an empty table. Raises
+        WriteConflictError if another process has created another table meanwhile.
         """
         creates = self.first_settings is not None and self._create(self.first_settings)
         try:
-            return self.storage.put_if_absent(path, data)
+            yield
         except StorageFullError:  # the only failure after which the commit is surely not there
             if creates:
                 discard(self.storage, PROPERTIES_PATH)
@@ -164,8 +168,10 @@ class TableFiles:
         self._timeline_path = config.timeline_path
         start = len(config.timeline_path) + 1
         names = tuple([e.path[start:] for e in entries if not e.is_directory])
-        if self._timeline is None or self._timeline[0] != names:
-            timeline = Timeline.of_file_names(names)
+        if self._timeline is None or self._timeline[0] != names or self._timeline[1].strays:
+            timeline = active_timeline(
+                self.storage, config.timeline_path, names, lambda: self.archive(config), self.codec.decode_commit
+            )
             if not config.has_utc_instants:
                 timeline = replace(timeline, offset=observed_offset((e.path[start:], e.modified_ms) for e in entries))
             if not config.layout.records_completion_times:
@@ -177,6 +183,15 @@ class TableFiles:
     def on_timeline(self, config: TableConfig) -> TimelineFiles:
         """The files of the active timeline."""
         return TimelineFiles(self.storage, config.timeline_path)
+
+    def transaction(self, config: TableConfig, kind: Kind, action: Action, instant: str) -> Transaction:
+        """An action on the active timeline; `action` as it is while it is pending."""
+        return Transaction(kind, action, instant, self.on_timeline(config), lambda: self.archive(config))
+
+    def sweep(self, config: TableConfig, timeline: Timeline, lease: Lease) -> None:
+        """Removes the files of a timeline that don't count, under the lock. Raises LockError."""
+        if timeline.strays:
+            self.on_timeline(config).sweep(timeline.strays, lease)
 
     def forget(self) -> None:
         """Forgets what was read of timeline files, which never change but by a repair."""

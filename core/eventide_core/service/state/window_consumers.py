@@ -22,7 +22,7 @@ from eventide_core.access.files import discard
 from eventide_core.action.windows.progress import ConsumerProgress, ConsumerView, LedgerEntry, OpenWindow
 from eventide_core.errors import ConfigError, CorruptTimelineError, MissingFileError
 from eventide_core.ports import Storage
-from eventide_core.service.transaction.outcome import OUTCOME_DIRECTORY
+from eventide_core.table.timeline.outcome_file import OUTCOME_DIRECTORY
 
 WINDOWS_DIRECTORY: Final = f"{OUTCOME_DIRECTORY}/windows"
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}", re.ASCII)

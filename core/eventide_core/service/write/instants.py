@@ -5,7 +5,7 @@ Each step runs under the table lock. Between them, the lock is free, and the hea
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from eventide_core import config as keys
 from eventide_core.access.files import discard
@@ -23,7 +23,7 @@ from eventide_core.errors import (
     StorageFullError,
     WriteConflictError,
 )
-from eventide_core.ports import Clock, FileAnswers, FileChanges, Lease, TableLock
+from eventide_core.ports import Clock, FileAnswers, FileChanges, TableLock
 from eventide_core.service.facts.moments import local_instant_time
 from eventide_core.service.facts.needed_files import ListedTable, still_needed
 from eventide_core.service.facts.planned_groups import groups_of_plan
@@ -34,7 +34,9 @@ from eventide_core.service.state.liveness import Liveness
 from eventide_core.service.state.markers_and_heartbeats import remove_markers_and_heartbeat
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.service.transaction.outcome import instants_with_outcome
+from eventide_core.service.transaction.action import Put, Transaction
+from eventide_core.service.transaction.outcome import Outcome, claim_outcome, instants_with_outcome
+from eventide_core.service.transaction.steps import Kind
 from eventide_core.service.write.table_schema import following_schema, put_history
 from eventide_core.service.write.written_rows import added_files, written_changes
 from eventide_core.table.settings.metadata_table import RowChange
@@ -68,32 +70,20 @@ class WriteInstants:
                     check_trigger(timeline)
                     self._check_no_unaware_writer(timeline)
                 self._check_no_dead_single_writer(timeline, policy)
+                self.files.sweep(config, timeline, lease)
                 instant = self._unused(config, timeline)
                 self.liveness.heartbeats.start(instant)
-                self._put_request(config, Instant(instant, action, State.REQUESTED), lease)
+                write = self._transaction(config, action, instant)
+                begun = [(write.at(state), b"") for state in (State.REQUESTED, State.INFLIGHT)]
+                if write.put_each(lease, *begun) is not Put.DONE:
+                    raise BusyError(f"another writer uses the instant {instant}; try again")
         except BaseException:
             self.liveness.heartbeats.stop(instant)
             raise
         return instant
 
-    def _put_request(self, config: TableConfig, requested: Instant, lease: Lease) -> None:
-        """Puts the requested and the inflight file. If the lock was lost, removes what this process has put.
-
-        A process that was paused past its lock puts an instant that others have rolled back, or never saw: the timeline
-        would start at it again, and what was archived since would not count. So the lock is checked after each put, too.
-        """
-        put: list[str] = []
-        timeline = self.files.on_timeline(config)
-        try:
-            for step in (requested, replace(requested, state=State.INFLIGHT)):
-                if not timeline.put(step, lease):
-                    raise BusyError(f"another writer uses the instant {requested.requested_time}; try again")
-                put.append(timeline.path(step))
-            lease.check()
-        except LockError:
-            for path in reversed(put):
-                discard(self.files.storage, path)
-            raise
+    def _transaction(self, config: TableConfig, action: Action, instant: str) -> Transaction:
+        return self.files.transaction(config, Kind.WRITE, action, instant)
 
     def _check_no_dead_single_writer(self, timeline: Timeline, policy: FailedWrites) -> None:
         """Raises RefusedError beside a pending write without a heartbeat, whose writer expects to be the only one.
@@ -155,39 +145,43 @@ class WriteInstants:
             update = self.metadata.prepare(config, lease, pending.instant, self._changes(pending, config), known)
             completion = self._unused(config, timeline)
             recorded = config.layout.recorded_completion(completion)
-            completed = Instant(pending.instant, pending.action, State.COMPLETED, recorded)
+            transaction = self._transaction(config, pending.action, pending.instant)
             data = self.files.codec.encode_commit(update.recorded_in(pending.metadata), config.version)
             update.write(lease, completion)
             put_history(self.files, config, timeline, pending, completion)
             lease.check()
-            path = self.files.on_timeline(config).path(completed)
-            if self.files.put_commit(path, data):
+            with self.files.created():
+                put = transaction.put(lease, State.COMPLETED, data, completion=recorded)
+            if put is Put.DONE:
                 put_ms = self.clock.now_ms()
                 try:
                     lease.check()
                 except LockError:
-                    self._check_fenced(pending, path, local_instant_time(config, timeline, put_ms, self.clock))
+                    put_at = local_instant_time(config, timeline, put_ms, self.clock)
+                    self._check_fenced(pending, transaction.at(State.COMPLETED, recorded), put_at)
                     return recorded or pending.instant, update.dropped_indexes
             update.check_after_commit(lease)
             update.compact(lease, completion)
             return recorded or pending.instant, update.dropped_indexes
 
-    def _check_fenced(self, pending: PendingWrite, completed: str, put_at: str) -> None:
-        """Withdraws the completed file if it contradicts actions that others completed before it was put.
+    def _check_fenced(self, pending: PendingWrite, completed: Instant, put_at: str) -> None:
+        """Withdraws the completed file if it contradicts what others did before it was put.
 
         The lock was lost before the file was put, or after it: then others have seen the commit, and it stays. The times
         of the files show which. Where a storage has them in whole seconds and two are equal, the other's instant does: it
-        had begun before `put_at`, the instant at which the file was there, or has seen it. Raises RefusedError if the
-        write had been rolled back, WriteConflictError if what had completed excludes it.
+        had begun before `put_at`, the instant at which the file was there, or has seen it. A rollback may have begun, and
+        be paused in turn: the first of the two to claim the outcome decides. Raises RefusedError if the write was rolled
+        back, WriteConflictError if what had completed excludes it.
         """
         config = self.files.config()
+        path = self.files.on_timeline(config).path(completed)
         entries = self.files.storage.list(config.timeline_path)
         made = {entry.path.rpartition("/")[2]: entry.modified_ms for entry in entries}
-        put_ms = made.get(completed.rpartition("/")[2])
+        put_ms = made.get(completed.file_name)
         if put_ms is None or Instant(pending.instant, pending.action, State.INFLIGHT).file_name not in made:
             if self.files.archive(config).find(pending.instant) is not None:
                 return  # others have archived the commit
-            discard(self.files.storage, completed)
+            discard(self.files.storage, path)
             raise _rolled_back(pending.instant)
         known = ((instant, ms) for name, ms in made.items() if (instant := Instant.parse(name)) is not None)
         others = ((instant, ms) for instant, ms in known if instant.requested_time != pending.instant)
@@ -198,8 +192,12 @@ class WriteInstants:
         try:
             self._check_conflicts(pending, config, timeline)
         except WriteConflictError:
-            discard(self.files.storage, completed)
+            discard(self.files.storage, path)
             raise
+        claim = Outcome(pending.instant, completed.completion_time or pending.instant)
+        if claim_outcome(self.files.storage, claim).is_undone:
+            discard(self.files.storage, path)
+            raise _rolled_back(pending.instant)
 
     def abort(self, instant: str, failure: BaseException, made: Callable[[], Iterable[str]]) -> None:
         """Handles a write that won't complete: rolls it back immediately if possible.

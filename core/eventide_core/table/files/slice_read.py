@@ -40,13 +40,14 @@ class BlockFilter:
 
     An instant before `timeline_start` has been archived, hence completed. One at or after it that is not among the
     `completed` is pending or was rolled back, and does not count. With `writers`, the reader checks the instants of the
-    blocks against them.
+    blocks against them. `undone` are instants that were undone: none of their blocks counts.
     """
 
     completed: frozenset[str]
     timeline_start: str | None
     until: str | None = None
     writers: LogWriters | None = None
+    undone: frozenset[str] = frozenset()
 
     def accepts(self, instant: str) -> bool:
         if self.until is not None and instant > self.until:
@@ -82,7 +83,7 @@ class BlockFilter:
         return name is not None and not self.writers.is_final and not self._is_archived(name.instant)
 
     def _is_archived(self, instant: str) -> bool:
-        return self.timeline_start is not None and instant < self.timeline_start
+        return self.timeline_start is not None and instant < self.timeline_start and instant not in self.undone
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,9 @@ class Timeline:
     `start` is the earliest requested time of a write; any earlier write has been archived, so it has ended. None if the
     timeline is empty. Cleans, rollbacks, and savepoints stay while the writes around them are archived, so they don't count.
     Nor does a write that a savepoint keeps, which may stay behind the archived ones (`hoodie.archive.beyond.savepoint`),
-    unless there is no other.
+    unless there is no other. If the timeline was in doubt (strays.py), it starts after `boundary`, the last archived write.
+    `strays` are files that don't count, and that the next action under the table lock removes, in this order. `undone`
+    are instants that were undone: they have not ended before the start, whatever files are left of them.
 
     `completed` and `pending` are the completed and pending instants; `writes` are the completed ones that have commit
     metadata. `offset` is the writers' offset from UTC, if the instants are local times and the files show it. `put_ms` has
@@ -43,10 +45,15 @@ class Timeline:
     _archived: Mapping[str, Instant] = field(default_factory=dict[str, Instant], repr=False, compare=False)
     offset: ObservedOffset | None = field(default=None, repr=False, compare=False)
     put_ms: Mapping[str, int] = field(default_factory=dict[str, int], repr=False, compare=False)
+    boundary: str | None = field(default=None, repr=False, compare=False)
+    strays: tuple[Instant, ...] = field(default=(), compare=False)
+    undone: frozenset[str] = field(default=frozenset(), repr=False, compare=False)
 
     @classmethod
-    def of(cls, instants: Iterable[Instant]) -> "Timeline":
-        """Combines the states of each instant into its latest one."""
+    def of(
+        cls, instants: Iterable[Instant], *, boundary: str | None = None, strays: tuple[Instant, ...] = ()
+    ) -> "Timeline":
+        """Combines the states of each instant into its latest one. `boundary` is given if the timeline was in doubt."""
         latest: dict[tuple[str, int], Instant] = {}
         for instant in instants:
             key = (instant.requested_time, _KINDS.get(instant.action, _WRITE))
@@ -56,7 +63,10 @@ class Timeline:
         by_time = {time: latest[time, kind] for time, kind in sorted(latest) if kind != _SAVEPOINT}
         kept = {time for time, kind in latest if kind == _SAVEPOINT}
         writes = sorted(time for time, write in by_time.items() if write.action in _WRITES)
-        start = next((time for time in writes if time not in kept), writes[0] if writes else None)
+        if boundary is None:
+            start = next((time for time in writes if time not in kept), writes[0] if writes else None)
+        else:
+            start = next((time for time in writes if time > boundary and time not in kept), f"{boundary}0")
         ordered = [latest[key] for key in sorted(latest)]
         completed = tuple([instant for instant in ordered if instant.state is State.COMPLETED])
         return cls(
@@ -67,6 +77,8 @@ class Timeline:
             writes=tuple([instant for instant in completed if instant.action in WRITE_ACTIONS]),
             _by_time=by_time,
             _saved=frozenset([i.requested_time for i in completed if i.action is Action.SAVEPOINT]),
+            boundary=boundary,
+            strays=strays,
         )
 
     @classmethod
@@ -112,7 +124,7 @@ class Timeline:
         instant = self._by_time.get(requested_time)
         if instant is not None:
             return instant.is_completed
-        return self.start is not None and requested_time < self.start
+        return self.start is not None and requested_time < self.start and requested_time not in self.undone
 
     def completion_time(self, requested_time: str) -> str | None:
         """The completion time; None if pending or unknown. Version 6 records none, so there it is the requested time."""
@@ -129,12 +141,17 @@ class Timeline:
         """This timeline, which knows the completion times of these instants as well."""
         return replace(self, _archived={instant.requested_time: instant for instant in archived})
 
+    def with_undone(self, undone: Iterable[str]) -> "Timeline":
+        """This timeline, which knows that these instants were undone."""
+        return replace(self, undone=frozenset(undone))
+
     def with_instant(self, instant: Instant) -> "Timeline":
         """This timeline with one more instant."""
-        longer = Timeline.of((*self.instants, instant))
-        return replace(longer, _archived=self._archived, offset=self.offset, put_ms=self.put_ms)
+        longer = Timeline.of((*self.instants, instant), boundary=self.boundary, strays=self.strays)
+        return replace(longer, _archived=self._archived, offset=self.offset, put_ms=self.put_ms, undone=self.undone)
 
     def until(self, requested_time: str) -> "Timeline":
         """The timeline as of that time: only instants requested at or before it."""
-        shorter = Timeline.of(i for i in self.instants if i.requested_time <= requested_time)
-        return replace(shorter, offset=self.offset, put_ms=self.put_ms)
+        earlier = (i for i in self.instants if i.requested_time <= requested_time)
+        shorter = Timeline.of(earlier, boundary=self.boundary, strays=self.strays)
+        return replace(shorter, offset=self.offset, put_ms=self.put_ms, undone=self.undone)

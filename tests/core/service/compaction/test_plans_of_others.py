@@ -10,11 +10,12 @@ from eventide.testing.crash_enumeration import LOCK_EXPIRY_MS, OPTIONS, Bench
 from eventide.testing.histories import EPOCH_MS, Layout, ManualClock, Story, put
 from eventide.testing.living_table.stock_engine import schedule_as_stock
 from eventide.testing.oracle import Order
+from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.config import FOREIGN_PLANS, PENDING_WRITE_WAIT_MS, LinkChoice
 from eventide_core.errors import BusyError, PlanMismatchError, RefusedError
 from eventide_core.ports import NoProgress
-from eventide_core.service.compaction.foreign_plan import Attempt, as_executed, next_attempt, other_bases
+from eventide_core.service.compaction.foreign_plan import Attempt, as_executed, claim_attempt, other_bases
 from eventide_core.table.files.file_group_write import heartbeat_path
 from eventide_core.table.timeline.file_system_view import DataFile
 from eventide_core.table.timeline.plans import ForeignOperation, ForeignPlan
@@ -59,11 +60,21 @@ def test_an_inflight_file_of_another_engine_states_none(data: bytes) -> None:
     assert Attempt.decode(data) is None
 
 
+def claimed(listing: list[DataFile], claims: MemoryStorage | None = None) -> int:
+    return claim_attempt(claims or MemoryStorage.from_dump("attempts", {}), listing, PLAN)
+
+
 def test_an_attempt_takes_a_number_that_no_base_file_of_the_instant_has() -> None:
-    assert next_attempt([], PLAN) == 1
-    assert next_attempt(bases("0-0-0"), PLAN) == 1
-    assert next_attempt(bases("0-1-0", "0-71-104"), PLAN) == 72
-    assert next_attempt(bases("0-9-0", file_id="f2") + bases("0-9-0", instant="20981121000000000"), PLAN) == 1
+    assert claimed([]) == 1
+    assert claimed(bases("0-0-0")) == 1
+    assert claimed(bases("0-1-0", "0-71-104")) == 72
+    assert claimed(bases("0-9-0", file_id="f2") + bases("0-9-0", instant="20981121000000000")) == 1
+
+
+def test_two_attempts_never_have_the_same_number() -> None:
+    """The first one is paused before it has made a base file."""
+    claims = MemoryStorage.from_dump("attempts", {})
+    assert [claimed([], claims) for _ in range(3)] == [1, 2, 3]
 
 
 def test_base_files_of_other_attempts_are_those_of_the_plans_slices_alone() -> None:

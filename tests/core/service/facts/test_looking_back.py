@@ -88,7 +88,7 @@ def _state(
     archive: Archive,
     *,
     version: int = 9,
-    compactions: tuple[int, ...] = (),
+    ended: tuple[int, ...] = (),
 ) -> TableState:
     timeline = Timeline.of(active)
     settings = f"hoodie.table.version={version}\nhoodie.table.type=MERGE_ON_READ"
@@ -100,7 +100,7 @@ def _state(
         listing=(),
         replaced_at={},
         view=FileSystemView.build(timeline, (), layout=layout_of(version), replaced_at={}),
-        compactions=frozenset(_t(n) for n in compactions),
+        ended=frozenset(_t(n) for n in ended),
     )
 
 
@@ -125,7 +125,7 @@ def test_a_table_without_a_write_that_has_a_schema_is_refused() -> None:
 def test_the_cut_of_an_archived_compaction_holds(version: int) -> None:
     times = ((1, None), (3, None)) if version == 6 else ((1, 2), (3, 4))
     archive = Archive({_write(*times[0]): _cut(100), _write(*times[1]): _cut(200)})
-    state = _state({_write(7, None if version == 6 else 8): _says()}, archive, version=version, compactions=(1, 3))
+    state = _state({_write(7, None if version == 6 else 8): _says()}, archive, version=version, ended=(1, 3))
     assert (state.cut_ms, state.cut_field) == (200, "ts")
 
 
@@ -137,18 +137,18 @@ def test_the_archive_is_not_asked_for_a_cut_in_a_table_that_eventide_never_compa
 
 def test_on_version_6_the_archive_is_not_read_for_a_cut_that_an_active_commit_has() -> None:
     archive = Archive({_write(1, None): _cut(100)})
-    assert _state({_write(7, None): _cut(200)}, archive, version=6, compactions=(1, 7)).cut_ms == 200
+    assert _state({_write(7, None): _cut(200)}, archive, version=6, ended=(1, 7)).cut_ms == 200
     assert archive.asked == []
 
 
 def test_an_archived_compaction_that_was_back_dated_may_have_published_the_last_cut() -> None:
     archive = Archive({_write(1, 9): _cut(200)})
-    assert _state({_write(7, 8): _cut(100)}, archive, compactions=(1, 7)).cut_ms == 200
+    assert _state({_write(7, 8): _cut(100)}, archive, ended=(1, 7)).cut_ms == 200
 
 
 def test_a_compaction_that_was_rolled_back_or_that_hudi_completed_published_no_cut() -> None:
     archive = Archive({_write(1, 2): _cut(100), _write(3, 4): _says()})
-    assert _state({_write(7, 8): _says()}, archive, compactions=(1, 3, 5)).cut_ms == 100
+    assert _state({_write(7, 8): _says()}, archive, ended=(1, 3, 5)).cut_ms == 100
 
 
 def test_archived_writes_leave_out_what_is_still_active() -> None:

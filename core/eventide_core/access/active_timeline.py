@@ -1,0 +1,48 @@
+"""Reads the active timeline of a table or of its metadata table, without the files that don't count."""
+
+from collections.abc import Callable, Iterable
+
+from eventide_core.ports import ArchivedTimeline, Storage
+from eventide_core.table.timeline.checksums import CHECKSUMS_KEY
+from eventide_core.table.timeline.commit_metadata import CommitMetadata
+from eventide_core.table.timeline.instant import Instant
+from eventide_core.table.timeline.outcome_file import OUTCOME_DIRECTORY, RecordedEnds
+from eventide_core.table.timeline.strays import Evidence, timeline_of
+from eventide_core.table.timeline.timeline import Timeline
+
+_END_OF_TIME = "9" * 20
+
+
+def active_timeline(
+    storage: Storage,
+    directory: str,
+    names: Iterable[str],
+    archive: Callable[[], ArchivedTimeline],
+    decode: Callable[[bytes, str], CommitMetadata],
+) -> Timeline:
+    """The timeline whose files in `directory` have these names (table/timeline/strays.py).
+
+    The archive and the records of undone instants are read only if these names leave something in doubt. Raises
+    CorruptTimelineError if the archived timeline can't be read then.
+    """
+
+    def boundary() -> str | None:
+        last = next(archive().writes("", _END_OF_TIME), None)
+        return None if last is None else last.requested_time
+
+    def is_of_another_engine(completed: Instant) -> bool:
+        path = f"{directory}/{completed.file_name}"
+        return CHECKSUMS_KEY not in decode(storage.read(path), path).extra_metadata
+
+    evidence = Evidence(
+        boundary,
+        lambda time: archive().find(time) is not None,
+        lambda: recorded_ends(storage).undone,
+        is_of_another_engine,
+    )
+    return timeline_of(filter(None, map(Instant.parse, names)), evidence)
+
+
+def recorded_ends(storage: Storage) -> RecordedEnds:
+    """Which instants have a record of their end."""
+    return RecordedEnds.of((entry.path, entry.size) for entry in storage.list(OUTCOME_DIRECTORY))

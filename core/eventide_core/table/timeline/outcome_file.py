@@ -1,0 +1,65 @@
+"""The files that record how an instant ended, below `.hoodie/.aux/eventide`, where Hudi's readers and writers don't look.
+
+    <instant>.outcome     {"completion_time": "<time>"}   completed, or to be completed, at that time
+                          {"completion_time": null}       undone before it completed
+    <instant>.undone      empty                           undone after it had completed
+    <instant>.<n>.attempt empty                           attempt n of eventide at a compaction plan of Hudi has begun
+
+An outcome is put if absent and never replaced, so that the first claim counts. Its size alone shows an undone instant.
+"""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+OUTCOME_DIRECTORY: Final = ".hoodie/.aux/eventide"
+_OUTCOME, _UNDONE, _ATTEMPT = ".outcome", ".undone", ".attempt"
+
+
+def outcome_path(instant: str) -> str:
+    return f"{OUTCOME_DIRECTORY}/{instant}{_OUTCOME}"
+
+
+def undone_path(instant: str) -> str:
+    return f"{OUTCOME_DIRECTORY}/{instant}{_UNDONE}"
+
+
+def attempt_path(instant: str, number: int) -> str:
+    return f"{OUTCOME_DIRECTORY}/{instant}.{number}{_ATTEMPT}"
+
+
+def is_attempt(path: str) -> bool:
+    return path.endswith(_ATTEMPT)
+
+
+def instant_of(path: str) -> str | None:
+    """The instant whose end, or attempt, the file records; None for any other file."""
+    name = path.rpartition("/")[2]
+    return name.partition(".")[0] if name.endswith((_OUTCOME, _UNDONE, _ATTEMPT)) else None
+
+
+def encoded_outcome(completion_time: str | None) -> bytes:
+    return json.dumps({"completion_time": completion_time}).encode()
+
+
+_UNDONE_BYTES: Final = len(encoded_outcome(None))  # 14 digits and their quotation marks are longer than null
+
+
+def is_of_undone(path: str, size: int) -> bool:
+    """Whether the file records that its instant was undone."""
+    return path.endswith(_UNDONE) or (path.endswith(_OUTCOME) and size == _UNDONE_BYTES)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedEnds:
+    """The `instants` whose end is recorded, which must never be used again, and those of them that were `undone`."""
+
+    instants: frozenset[str]
+    undone: frozenset[str]
+
+    @classmethod
+    def of(cls, files: Iterable[tuple[str, int]]) -> "RecordedEnds":
+        """By the paths and sizes of the files in the directory."""
+        known = [(instant, is_of_undone(path, size)) for path, size in files if (instant := instant_of(path))]
+        return cls(frozenset([i for i, _ in known]), frozenset([i for i, is_undone in known if is_undone]))

@@ -1,0 +1,107 @@
+"""Which files of an active timeline don't count, because a process put them after others had gone on.
+
+A process that is paused past its lock does what it had decided on when it wakes up: it puts one file, of an instant that
+others have undone meanwhile, or completed and archived. No check before the put prevents that. Therefore, such a file is a
+*stray*: readers ignore it, and the next action that holds the table lock removes it. A file of a write or a plan is one
+
+1. if the instant was undone, by the record that an undoing leaves (`Evidence.undone`), and isn't archived. A completed
+   file that another engine put counts nevertheless: that engine has acknowledged its rows;
+2. if the instant is at or before the boundary, the last write that was archived, and is archived itself, or pending. No
+   archival passes a pending write or plan, neither eventide's nor Hudi's.
+
+The timeline then starts after the boundary. A completed instant before it that isn't archived counts: an archival that was
+paused may have raised the boundary over a back-dated compaction. So does a write that a savepoint keeps.
+
+3. A restore that was only requested is a stray if the timeline has a later instant: it has undone nothing, and was decided
+   on without that instant.
+
+A timeline is *in doubt*, so that more than its own files must be read, if its first write or plan lacks one of its three
+files, or any has other files than all three, or the first two. A late put never completes such a set. An instant that is
+in no doubt is left to the rollback or restore that undoes it.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from eventide_core.table.timeline.instant import COMPLETED_ACTION, WRITE_ACTIONS, Action, Instant, State
+from eventide_core.table.timeline.timeline import Timeline
+
+_WRITES = WRITE_ACTIONS | COMPLETED_ACTION.keys()
+_COMPACTION = frozenset({Action.COMPACTION, Action.COMMIT})
+_BEGUN = frozenset({State.REQUESTED, State.INFLIGHT})
+_ALL = frozenset(State)
+_ORDER = {State.REQUESTED: 0, State.INFLIGHT: 1, State.COMPLETED: 2}
+
+_Key = tuple[str, bool]
+"""A requested time, and whether the instant is a compaction: a writer without the lock may have taken the same time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What else than its files decides about a timeline; each is asked only if it matters.
+
+    `boundary`: the requested time of the last archived write, None if nothing is archived. `is_archived`: whether a write
+    is. `undone`: the instants that have a record of their undoing. `is_of_another_engine`: whether another engine put the
+    completed file.
+    """
+
+    boundary: Callable[[], str | None]
+    is_archived: Callable[[str], bool]
+    undone: Callable[[], frozenset[str]]
+    is_of_another_engine: Callable[[Instant], bool]
+
+
+def timeline_of(files: Iterable[Instant], evidence: Evidence) -> Timeline:
+    """The timeline of these files, with what doesn't count as its `strays`, in the order in which they may be removed."""
+    there = tuple(files)
+    by_key = _writes(there)
+    first = min(by_key, default=None)
+    is_begin_in_doubt = first is not None and _states(by_key[first]) != _ALL
+    is_any_in_doubt = any(map(_is_in_doubt, by_key.values()))
+    late_restores = _late_restores(there)
+    if not (is_begin_in_doubt or is_any_in_doubt or late_restores):
+        return Timeline.of(there)
+    undone = evidence.undone()
+    boundary = evidence.boundary() if is_begin_in_doubt else None
+    saved = {i.requested_time for i in there if i.action is Action.SAVEPOINT}
+    strays: list[Instant] = []
+    for key in sorted(by_key):
+        time, own = key[0], by_key[key]
+        if time in undone and _is_in_doubt(own) and not evidence.is_archived(time):
+            is_acknowledged = any(i.is_completed and evidence.is_of_another_engine(i) for i in own)
+            strays += () if is_acknowledged else sorted(own, key=_order, reverse=True)
+        elif boundary is not None and time <= boundary and time not in saved:
+            is_late = State.COMPLETED not in _states(own) or evidence.is_archived(time)
+            strays += sorted(own, key=_order) if is_late else ()
+    strays += late_restores
+    left_out = set(strays)
+    return Timeline.of((i for i in there if i not in left_out), boundary=boundary, strays=tuple(strays))
+
+
+def _writes(files: Iterable[Instant]) -> Mapping[_Key, list[Instant]]:
+    by_key: dict[_Key, list[Instant]] = {}
+    for file in files:
+        if file.action in _WRITES:
+            by_key.setdefault((file.requested_time, file.action in _COMPACTION), []).append(file)
+    return by_key
+
+
+def _is_in_doubt(files: Collection[Instant]) -> bool:
+    return _states(files) not in (_ALL, _BEGUN)
+
+
+def _states(files: Collection[Instant]) -> frozenset[State]:
+    return frozenset([file.state for file in files])
+
+
+def _order(file: Instant) -> int:
+    return _ORDER[file.state]
+
+
+def _late_restores(files: Collection[Instant]) -> list[Instant]:
+    restores: dict[str, list[Instant]] = {}
+    for file in files:
+        if file.action is Action.RESTORE:
+            restores.setdefault(file.requested_time, []).append(file)
+    requested = [own[0] for own in restores.values() if _states(own) == {State.REQUESTED}]
+    return [one for one in requested if any(file.requested_time > one.requested_time for file in files)]
