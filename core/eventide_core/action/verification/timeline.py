@@ -31,11 +31,19 @@ def check_timeline(facts: TableFacts) -> Iterator[Observation]:
     3. An inflight compaction has its plan.
     4. Each completed file states what its action did, and a commit of eventide agrees with its checksum.
     5. No completed file is lost, as far as other files show it.
+    6. No file was put too late to count.
     """
     by_time: dict[tuple[str, bool], list[Instant]] = {}
     for name in facts.timeline_names:
         instant = Instant.parse(name)
-        if instant is not None:
+        if instant in facts.timeline.strays:
+            yield Finding(
+                f"{facts.timeline_path}/{name}",
+                "doesn't count: others had undone its instant, or completed and archived it, before a process that was paused "
+                "put the file; stock Hudi goes by it nevertheless",
+                f"run {Cure.clean()}, or write: the next action of eventide removes the file, which loses nothing",
+            )
+        elif instant is not None:
             by_time.setdefault((instant.requested_time, instant.action is Action.SAVEPOINT), []).append(instant)
         elif (temporary := _TEMPORARY.fullmatch(name)) is not None and Instant.parse(temporary[1]) is not None:
             continue  # nobody reads it

@@ -1,6 +1,7 @@
 """Completes what is pending before anything new begins: how a run continues after one that died.
 
-1. Writes whose writers are known to be dead are rolled back. Interrupted rollbacks are completed.
+1. Files of the timeline that don't count are removed. Writes whose writers are known to be dead are rolled back.
+   Interrupted rollbacks are completed.
 2. A compaction that eventide planned is run, whichever process began it: same instant, same names. If its process is
    alive, it is left to that process (BusyError). One that was only scheduled is run like an
    interrupted one.
@@ -52,7 +53,8 @@ class PendingCompactions:
         if config.is_copy_on_write:
             return False
         seen = self._look(config)
-        if self.rollback.has_failed_writes(config, seen.timeline) or seen.timeline.pending_plans:
+        timeline = seen.timeline
+        if timeline.strays or timeline.pending_plans or self.rollback.has_failed_writes(config, timeline):
             return True
         return bool(self._overtaken(seen))
 
@@ -65,6 +67,9 @@ class PendingCompactions:
         if config.is_copy_on_write:
             return Ended()
         seen = self._look(config)
+        if seen.timeline.strays:
+            with self.runner.lock.acquire() as lease:
+                self.files.sweep(config, self.files.timeline(config), lease)
         undone: tuple[str, ...] = ()
         if self.rollback.has_failed_writes(config, seen.timeline):
             undone = self.rollback.undo_failed_writes()
