@@ -250,7 +250,7 @@ def wakings(
 class Asleep:
     """A process in a thread of its own that stands still before the first write that `at` names, until `wake`."""
 
-    def __init__(self, bench: Bench, protocol: Protocol, at: Callable[[Operation], bool]) -> None:
+    def __init__(self, bench: Bench, protocol: Protocol, at: Callable[[int, Operation], bool]) -> None:
         self.failure: EventideError | None = None
         self._fell_asleep, self._wakes = Event(), Event()
         self._is_abandoned = False
@@ -287,17 +287,62 @@ class Asleep:
 
 
 class _SleepingStorage(FaultyStorage):
-    """Stands still before the first write that `at` names."""
+    """Stands still before the first write that `at` names by its number and itself."""
 
-    def __init__(self, inner: Storage, at: Callable[[Operation], bool], sleep: Callable[[], None]) -> None:
+    def __init__(self, inner: Storage, at: Callable[[int, Operation], bool], sleep: Callable[[], None]) -> None:
         super().__init__(inner)
         self._at, self._sleep, self._is_left = at, sleep, True
 
     def _write(self, kind: str, path: str, write: Callable[[], Answer]) -> Answer:
-        if self._is_left and self._at(Operation(kind, path)):
+        if self._is_left and self._at(len(self.writes), Operation(kind, path)):
             self._is_left = False
             self._sleep()
         return super()._write(kind, path, write)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A table after two processes woke up and ended, one after the other; `operation` is where the second one stood."""
+
+    number: int
+    operation: Operation
+    moment: Moment
+    first: EventideError | None
+    second: EventideError | None
+
+
+def pairs(
+    bench: Bench,
+    start: Moment,
+    first: Protocol,
+    at: Callable[[int, Operation], bool],
+    second: Protocol,
+    slept_ms: int,
+) -> Iterator[Pair]:
+    """The first process sleeps where `at` says, the second one before each of its writes: then the first one wakes up.
+
+    The second one slept for `slept_ms` by then.
+    """
+    bench.load(start)
+    asleep = Asleep(bench, first, at)
+    bench.clock.sleep(ASLEEP_MS)
+    operations = writes_of(bench, bench.moment(), second)
+    asleep.abandon()
+    for number, operation in enumerate(operations):
+        bench.load(start)
+        asleep = Asleep(bench, first, at)
+        bench.clock.sleep(ASLEEP_MS)
+
+        def interlude(asleep: Asleep = asleep) -> None:
+            bench.clock.sleep(slept_ms)
+            asleep.wake()
+
+        failure: EventideError | None = None
+        try:
+            second(bench.process(StandingStill(bench.storage, number, interlude)))
+        except EventideError as error:
+            failure = error
+        yield Pair(number, operation, bench.moment(), asleep.failure, failure)
 
 
 def wrong(bench: Bench, woken: Woken, before: Shown, own: Commit = ()) -> str | None:
