@@ -95,7 +95,7 @@ class Scene:
             if self.mend is not None and woken.failure is not None:
                 self.mend(self.bench.process())
             if is_later:
-                others.go_on()
+                others.go_on(2)
             problem = self._wrong_now(woken, others)
             if problem is None and woken.failure is None:
                 problem = self.kept(self, self.bench, self.bench.moment())
