@@ -41,6 +41,7 @@ from support.paused import (
 from support.service_cases import Shown, shown
 
 TAG = "kept"
+NULL_FOR_MISSING = "hoodie.write.set.null.for.missing.columns"
 _RANDOM = re.compile(r"lock\.[0-9a-f]+$")
 Check = Callable[["Scene", Bench, Moment], str | None]
 
@@ -242,7 +243,8 @@ def _alter(layout: Layout) -> Scene:
         names = bench.process().state().schema.field_names
         return None if names[: len(SCHEMA) + 1] == (*SCHEMA.names, "fare") else f"the columns are {names}"
 
-    return replace(_plain(run, layout), kept=kept)
+    bench = Bench("altered", EARLY | {NULL_FOR_MISSING: "true"})  # others know nothing of the column
+    return replace(_plain(run, layout), bench=bench, kept=kept)
 
 
 def _rollback_of_failed(layout: Layout) -> Scene:
@@ -337,6 +339,14 @@ def _repair(damage: Callable[[Damaged], None], layout: Layout) -> Scene:
     return Scene(Bench("repaired", EARLY), start, run, rows, rows, run, mend=run)
 
 
+def _repair_metadata_table(layout: Layout) -> Scene:
+    def damage(table: Damaged) -> None:
+        path = max(path for path in table.files if path.startswith(".hoodie/metadata/files/") and ".log." in path)
+        table.put(path, table.data(path)[:-20])
+
+    return _repair(damage, replace(layout, has_metadata_table=True))
+
+
 def _serve(layout: Layout) -> Scene:
     return replace(_of(pasts.undo_failed, layout), run=serve, again=serve)
 
@@ -364,15 +374,15 @@ SCENES: dict[str, Callable[[Layout], Scene]] = {
     "repair an orphan": partial(_repair, damages.orphaned_base_file),
     "repair a lost base file": partial(_repair, damages.missing_base),
     "repair a commit": partial(_repair, damages.unreadable_commit),
+    "repair a mark": partial(_repair, damages.partition_without_its_mark),
+    "repair the metadata table": _repair_metadata_table,
 }
 PLANNING = ("compact", "compact exactly", "run a plan of Hudi", "serve")
 """The verbs that leave a plan."""
-DAMAGED = ("repair a lost base file", "repair a commit")
-"""Others can do nothing but repair, too."""
 
 
 def kinds_of(verb: str) -> tuple[Kind, ...]:
-    """Others who run a plan do the same as those who undo, where there is none."""
+    """Where there is no plan, others who run one do the same as those who undo. A damaged table they can only repair."""
     if verb in PLANNING:
         return tuple(Kind)
-    return (Kind.FINISH,) if verb in DAMAGED else (Kind.UNDO, Kind.FINISH)
+    return (Kind.FINISH,) if verb.startswith("repair") else (Kind.UNDO, Kind.FINISH)
