@@ -135,6 +135,7 @@ class Others:
             if pending.action is Action.RESTORE and self.completes_restores:
                 application = self.bench.process()
                 plan = application.files.restore_plan(application.files.config(), pending.requested_time)
+                assert plan.savepoint is not None
                 application.restorer.restore(plan.savepoint)
 
     def _end_plan(self, instant: str) -> None:

@@ -222,6 +222,7 @@ def _update(layout: Layout) -> Scene:
 
 def _merge(layout: Layout) -> Scene:
     source, _ = records((*MERGED[:2], put("k3", 72, "drop")))
+    assert source is not None
 
     def run(application: Application) -> None:
         table_of(application).merge(
