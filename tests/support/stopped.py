@@ -1,6 +1,9 @@
 """Runs the command line in a process that stops itself by SIGSTOP before it makes a file of a certain kind.
 
 python -m support.stopped SUFFIX ARGUMENT...
+python -m support.stopped SUFFIX merge TABLE SOURCE.parquet KEY=VALUE...
+
+`merge` is none of the command line's verbs: it calls `Table.merge`, and ends with the exit code of its error.
 """
 
 import os
@@ -8,12 +11,16 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
+
+from eventide import Table
 from eventide.cli import main
+from eventide_core.errors import EventideError
 
 _WRITING = os.O_WRONLY | os.O_RDWR
 _ASLEEP_SECONDS = 600
@@ -74,6 +81,19 @@ def let_expire(table: Path) -> None:
             os.utime(path, (then, then))
 
 
+def merge(path: str, source: str, options: Sequence[str]) -> int:
+    """Updates the rows that the source has, and inserts the others."""
+    table = Table.open(path, dict(option.split("=", 1) for option in options))
+    try:
+        table.merge(pq.read_table(source), when_matched_update=True, when_not_matched_insert=True)
+    except EventideError as error:
+        print(error, file=sys.stderr)  # noqa: T201
+        return error.exit_code
+    return 0
+
+
 if __name__ == "__main__":
     stop_before(sys.argv.pop(1))
+    if sys.argv[1] == "merge":
+        sys.exit(merge(sys.argv[2], sys.argv[3], sys.argv[4:]))
     main()
