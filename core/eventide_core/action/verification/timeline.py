@@ -34,9 +34,10 @@ def check_timeline(facts: TableFacts) -> Iterator[Observation]:
     6. No file was put too late to count.
     """
     by_time: dict[tuple[str, bool], list[Instant]] = {}
+    is_undoing = any(pending.is_undoing for pending in facts.timeline.pending)  # which removes what it undoes
     for name in facts.timeline_names:
         instant = Instant.parse(name)
-        if instant in facts.timeline.strays:
+        if instant in facts.timeline.strays and not is_undoing:
             yield Finding(
                 f"{facts.timeline_path}/{name}",
                 "doesn't count: others had undone its instant, or completed and archived it, before a process that was paused "

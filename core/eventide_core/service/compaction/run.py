@@ -29,6 +29,7 @@ from eventide_core.errors import (
     BusyError,
     EventideError,
     InstantNotFoundError,
+    LockError,
     LockLostError,
     MissingFileError,
     PlanMismatchError,
@@ -129,9 +130,9 @@ class CompactionRunner:
                 if attempt == PLANS_AT_MOST:
                     raise
                 continue
-            except EventideError:
+            except EventideError as failure:
                 # The plan's files may be gone because others have executed it meanwhile.
-                if not self._has_completed(config, instant):
+                if isinstance(failure, LockError) or not self._has_completed(config, instant):
                     raise
                 if isinstance(plan, CompactionPlan):
                     self._remove_late(plan)

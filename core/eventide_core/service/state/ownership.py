@@ -2,8 +2,9 @@
 
 1. Under the table lock: if a live process has a heartbeat, the action is busy. Otherwise, this process writes its own.
 2. The work, outside the lock.
-3. The heartbeat is removed, whether the work succeeded or failed, so that the next process continues immediately. The
-   heartbeat of a killed process stays, and shows that the process is dead.
+3. The heartbeat is removed, whether the work succeeded or failed, so that the next process continues immediately. That
+   of a process that was killed, or could not end its work for want of the lock, stays, and shows that it is dead: what it
+   made may be left.
 
 A process that is paused past its heartbeat's expiry loses the instant to the next process, and both work when it continues.
 That costs work, but no data: ownership only avoids double work. The claim of the outcome, or the completed file,
@@ -14,7 +15,7 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from eventide_core.errors import StorageError
+from eventide_core.errors import LockError, StorageError
 from eventide_core.ports import TableLock
 from eventide_core.service.state.liveness import Liveness
 from eventide_core.table.timeline.instant import Instant
@@ -37,6 +38,11 @@ class Ownership:
                 self.liveness.heartbeats.start(instant)
                 is_ours = True
             yield
+        except LockError:
+            if is_ours:
+                self.liveness.heartbeats.stop(instant)
+                is_ours = False
+            raise
         finally:
             if is_ours:
                 # The work has ended; a heartbeat that cannot be removed expires.
