@@ -165,6 +165,17 @@ class TableFacts:
             return False
         return any(base.instant == name.instant for base in self.bases_of((log.partition, name.file_id)))
 
+    def writers_of(self, file: DataFile) -> frozenset[str]:
+        """The instants of which the file can be, as its name or its blocks state it."""
+        name = file.parsed
+        if isinstance(name, LogFileName):
+            if name.suffix:
+                return frozenset()
+            if self.is_named_by_its_slice(file):
+                scan = self.log_scans.get(file.path)
+                return frozenset() if scan is None else scan.instants
+        return frozenset() if name is None else frozenset((name.instant,))
+
     def bases_of(self, group: FileGroup) -> Sequence[BaseFileName]:
         """The base files of the file group that exist, committed or not."""
         return self._bases.get(group, ())

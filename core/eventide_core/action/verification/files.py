@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from eventide_core.action.verification.cures import restore_cure
 from eventide_core.action.verification.facts import TableFacts
+from eventide_core.action.verification.late_instants import hidden_writes
 from eventide_core.action.verification.lost_completions import lost_completions
 from eventide_core.action.verification.result import Finding, Observation, Remark, Unchecked, check
 from eventide_core.cure import Cure
@@ -140,6 +141,9 @@ def check_orphans(facts: TableFacts) -> Iterator[Observation]:
     """
     if facts.view is None or facts.unreadable:
         yield Unchecked("a part of the timeline could not be read")
+        return
+    if hidden_writes(facts):
+        yield Unchecked("archived writes don't count, as the check of the timeline says")
         return
     saved = {path for paths in facts.removals.saved.values() for path in paths}
     known = (

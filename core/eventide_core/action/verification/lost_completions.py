@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from eventide_core.action.maintenance.rollback_planner import built_on
 from eventide_core.action.verification.facts import TableFacts
+from eventide_core.action.verification.late_instants import late_instants
 from eventide_core.table.files.file_name import BaseFileName, LogFileName, path_in
 from eventide_core.table.timeline.file_system_view import DataFile
 from eventide_core.table.timeline.instant import COMPLETED_ACTION, Action, Instant, State, next_instant_time
@@ -44,10 +45,11 @@ class LostCompletion:
 def lost_completions(facts: TableFacts) -> dict[str, LostCompletion]:
     """The writes that completed and lost their completed files, by requested time.
 
-    While a part of the timeline can't be read, only those that certainly completed: a rollback may be in that part.
+    While a part of the timeline can't be read, only those that certainly completed: a rollback may be in that part. None
+    while a late instant hides archived writes: they haven't lost anything.
     """
     files = _files_of_unknown_writes(facts)
-    if not files:
+    if not files or late_instants(facts):
         return {}
     certain = _evidence(facts, frozenset(files))
     lost: dict[str, LostCompletion] = {}
@@ -71,22 +73,10 @@ def _files_of_unknown_writes(facts: TableFacts) -> dict[str, list[DataFile]]:
         if file.path in facts.removals.pending or file.path in facts.committed or file.path in facts.archived.files:
             continue
         group = (file.partition, "" if file.parsed is None else file.parsed.file_id)
-        for instant in _writers(facts, file):
+        for instant in facts.writers_of(file):
             if (group, instant) not in facts.rolled_back:
                 by_instant.setdefault(instant, []).append(file)
     return {instant: files for instant, files in by_instant.items() if _may_have_completed(facts, instant)}
-
-
-def _writers(facts: TableFacts, file: DataFile) -> frozenset[str]:
-    """The instants of which the file can be, as its name or its blocks state it."""
-    name = file.parsed
-    if isinstance(name, LogFileName):
-        if name.suffix:
-            return frozenset()
-        if facts.is_named_by_its_slice(file):
-            scan = facts.log_scans.get(file.path)
-            return frozenset() if scan is None else scan.instants
-    return frozenset() if name is None else frozenset((name.instant,))
 
 
 def _may_have_completed(facts: TableFacts, instant: str) -> bool:

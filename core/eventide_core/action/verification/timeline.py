@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from eventide_core.action.verification.facts import TableFacts
+from eventide_core.action.verification.late_instants import counts_for_nothing, hidden_writes, late_instants
 from eventide_core.action.verification.lost_completions import LostCompletion, lost_completions
 from eventide_core.action.verification.result import Finding, Observation, Remark, check
 from eventide_core.cure import Cure
@@ -31,7 +32,9 @@ def check_timeline(facts: TableFacts) -> Iterator[Observation]:
     3. An inflight compaction has its plan.
     4. Each completed file states what its action did, and a commit of eventide agrees with its checksum.
     5. No completed file is lost, as far as other files show it.
+    6. No write or plan lies before an archived write.
     """
+    late = late_instants(facts)
     by_time: dict[tuple[str, bool], list[Instant]] = {}
     for name in facts.timeline_names:
         instant = Instant.parse(name)
@@ -48,8 +51,11 @@ def check_timeline(facts: TableFacts) -> Iterator[Observation]:
         elif _LIKE_AN_ACTION.search(name):
             cure = "give the file its instant back if you know it; otherwise move it elsewhere, as Hudi can't open the table"
             yield Finding(f"{facts.timeline_path}/{name}", "is of an action, but its name has no instant", cure)
+    for time, files in late.items():
+        yield _late_instant(facts, time, files)
     for (time, _), states in sorted(by_time.items()):
-        yield from _one_instant(facts, time, states)
+        if time not in late:
+            yield from _one_instant(facts, time, states)
     for time in sorted(facts.unplanned):
         yield Finding(
             f"{facts.timeline_path}/{time}.compaction.requested",
@@ -61,6 +67,18 @@ def check_timeline(facts: TableFacts) -> Iterator[Observation]:
         yield Finding(path, why, _RESTORE if unbegun is None else _remove_request(unbegun[1]))
     yield from map(partial(_lost_completion, facts), lost_completions(facts).values())
     yield from _changed_commits(facts)
+
+
+def _late_instant(facts: TableFacts, time: str, files: tuple[Instant, ...]) -> Finding:
+    hidden = next(write for write in hidden_writes(facts) if write > time)
+    problem = f"lies before the archived {hidden}: readers start at it, so the archived writes after it don't count"
+    if counts_for_nothing(facts, time, files):
+        cure = f"let {Cure.repair()} remove it: a process that was paused put it too late"
+    elif files[-1].is_completed:
+        cure = "keep it, as it isn't archived; archive it, too, with a smaller hoodie.keep.min.commits"
+    else:
+        cure = f"if its writer has died, run {Cure.rollback(time, force=True)}, which removes its files, too"
+    return Finding(f"{facts.timeline_path}/{files[0].file_name}", problem, cure)
 
 
 def _remove_request(instant: str) -> str:

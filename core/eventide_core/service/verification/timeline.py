@@ -17,6 +17,7 @@ from eventide_core.table.timeline.instant import Action, Instant, State
 from eventide_core.table.timeline.plans import CompactionPlan, ForeignPlan
 from eventide_core.table.timeline.timeline import Timeline
 
+_END_OF_TIME = "9" * 20
 _LATER_VERSION, _LATER_TIMELINE = 8, ".hoodie/timeline"
 
 
@@ -128,8 +129,10 @@ class TimelineReader:
         left_overs: set[str] = set()
         predating_archive: set[str] = set()
         missing_from_archive: set[str] = set()
+        since_start: set[str] = set()
         with noting(self.unreadable, self.config.archive_path):
             archives = self._archives()
+            since_start.update(i.requested_time for archive in archives for i in self._since_start(archive))
             for time in sorted(filter(self.timeline.is_archived, times)):
                 archive = next((archive for archive in archives if archive.find(time) is not None), None)
                 if archive is None:
@@ -139,7 +142,13 @@ class TimelineReader:
                     files.update(stat.path for stat in commit.stats)
                     publication = CompactionExtraMetadata.of(time, commit)
                     left_overs.update(() if publication is None else publication.origins)
-        return ArchivedFacts(*map(frozenset, (files, left_overs, predating_archive, missing_from_archive)))
+        return ArchivedFacts(*map(frozenset, (files, left_overs, predating_archive, missing_from_archive, since_start)))
+
+    def _since_start(self, archive: ArchivedTimeline) -> Iterable[Instant]:
+        start = self.timeline.start
+        if start is None or self.timeline.has_savepoint(start):
+            return ()  # a restore to the only write that is left may have undone what was archived after it
+        return archive.writes(start, _END_OF_TIME)
 
     def _archives(self) -> tuple[ArchivedTimeline, ...]:
         """The archived timeline; and on version 6 that of version 8 and later, which a downgrade leaves where it is."""
