@@ -180,6 +180,32 @@ def test_a_write_that_may_not_have_completed_is_not_completed(
     assert _of_table(bench.moment().files) == _of_table(damaged.files)
 
 
+def test_no_file_moves_while_a_finding_on_the_timeline_stays(written: tuple[Bench, Moment, Damaged]) -> None:
+    bench, moment, table = written
+    table = replace(table, files=dict(moment.files))
+    damages.orphaned_base_file(table)
+    damages.timeline_file_without_an_instant(table)
+    bench.load(Moment(table.files, moment.time_ms))
+    done = _repair(bench.process())
+    assert done.repairs == ()
+    assert {one.cure for one in done.unrepaired if one.check == "orphan-files"} == {
+        "repair first what the check of the timeline found: until then, it isn't known what counts"
+    }
+    assert _of_table(bench.moment().files) == _of_table(table.files)
+
+
+def test_files_are_repaired_as_the_repaired_timeline_shows_them(written: tuple[Bench, Moment, Damaged]) -> None:
+    bench, moment, table = written
+    table = replace(table, files=dict(moment.files))
+    damages.partition_without_its_mark(table)
+    damages.unreadable_commit(table)
+    bench.load(Moment(table.files, moment.time_ms))
+    done = _repair(bench.process())
+    assert [repair.check for repair in done.repairs] == ["timeline", "file-slices"]
+    assert len(done.backups) == 2
+    assert done.verification.ok
+
+
 @pytest.mark.parametrize("damage", DAMAGES, ids=[damage.__name__ for damage in DAMAGES])
 def test_each_damage_is_repaired_or_named(
     damage: Callable[[Damaged], None], written: tuple[Bench, Moment, Damaged]

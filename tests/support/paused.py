@@ -16,7 +16,6 @@ from eventide.rows.writer import arrow_records
 from eventide.table.table_service import TableService
 from eventide.testing.crash_enumeration import LOCK_EXPIRY_MS, Bench, Moment, Protocol, StandingStill, writes_of
 from eventide.testing.histories import EPOCH_MS, Commit, delete, put, records
-from eventide.testing.inspection.observation import LOCK_PREFIX
 from eventide_adapters.storage.faulty import FaultyStorage, Operation, SimulatedCrash
 from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.config import LinkChoice
@@ -91,9 +90,6 @@ class Others:
 
     def go_on(self, rounds: int = 4) -> None:
         self.bench.clock.sleep(ASLEEP_MS)
-        if self.bench.moment().has_stuck_lock:  # the process slept while it removed its lock: a user removes it by hand
-            for path in [path for path in self.bench.storage.dump() if path.startswith(LOCK_PREFIX)]:
-                self.bench.storage.delete(path)
         self._end_what_the_dead_left()
         for _ in range(rounds):
             self.bench.clock.sleep(1_000)

@@ -15,12 +15,13 @@ Special case of 5 and 6, two processes that find the same expired lock: the slow
 faster one has acquired in the meantime. Therefore, a process that deletes a lock that can expire, even its own, first
 claims the file `lock.<digest of content and modification time>`, which only one process can hold at a time. Then it
 checks whether the lock is still the same, deletes it, and releases the claim. A later process finds another lock, or
-none, and deletes nothing. If a process dies while it holds the claim, a person has to remove the lock: a claim that
-could expire would have the same race again.
+none, and deletes nothing. The claim of a process that died expires like a lock (5 and 6): another process claims the same
+name with `.1` behind it, then `.2`, and so on. A claim whose lock is gone is of no use to anybody, so one that is left
+behind by a kill between the two deletes does no harm.
 
-The lock does not protect in two cases: a stock writer deletes an expired lock without a claim, and a clock that differs
-from the file system's makes a lock expire early. `Lease.check` then detects the loss, and put-if-absent still protects
-the table.
+The lock does not protect in three cases: a stock writer deletes an expired lock without a claim; a clock that differs
+from the file system's makes a lock expire early; and a process that has claimed a lock pauses for longer than a lock lasts,
+right before it deletes it. `Lease.check` then detects the loss, and put-if-absent still protects the table.
 """
 
 import hashlib
@@ -91,7 +92,7 @@ class FileSystemBasedLock:
                 return FileSystemBasedLease(self, content)
             if failure is not None:
                 raise failure
-            if file is not None and (self._is_expired(file) or is_dead(file.content)) and self._remove(file):
+            if file is not None and self._is_over(file) and self._remove(file):
                 continue
             remaining_ms = deadline_ms - self._clock.now_ms()
             if remaining_ms <= 0:
@@ -124,12 +125,13 @@ class FileSystemBasedLock:
             else:
                 discard(self._storage, self._path)
 
-    def _read(self) -> _LockFile | None:
-        info = self._storage.stat(self._path)
+    def _read(self, path: str | None = None) -> _LockFile | None:
+        """The lock, or the claim at `path`."""
+        info = self._storage.stat(path or self._path)
         if info is None:
             return None
         try:
-            return _LockFile(self._storage.read(self._path), info.modified_ms)
+            return _LockFile(self._storage.read(path or self._path), info.modified_ms)
         except MissingFileError:
             return None
 
@@ -145,18 +147,38 @@ class FileSystemBasedLock:
     def _is_expired(self, file: _LockFile) -> bool:
         return 0 < self._expire_ms < self._clock.now_ms() - file.modified_ms
 
+    def _is_over(self, file: _LockFile) -> bool:
+        return self._is_expired(file) or is_dead(file.content)
+
     def _remove(self, file: _LockFile) -> bool:
         """Deletes exactly this lock. Returns False if another process is deleting it."""
-        claim = f"{self._path}.{file.digest}"
-        # Empty, so that a lock can be released even on a full disk.
-        if not self._storage.put_if_absent(claim, b""):
-            return False
+        claims: list[str] = []
+        while True:
+            claims.append(f"{self._path}.{file.digest}" + (f".{len(claims)}" if claims else ""))
+            if self._claim(claims[-1]):
+                break
+            other = self._read(claims[-1])
+            if other is None or not self._is_over(other):
+                return False
         try:
             if self._read() == file:
                 self._storage.delete(self._path)
         finally:
-            self._storage.delete(claim)
+            for claim in claims:
+                discard(self._storage, claim)
         return True
+
+    def _claim(self, claim: str) -> bool:
+        content = self._content()
+        try:
+            if self._storage.put_if_absent(claim, content):
+                return True
+        except StorageError:
+            # On a full disk, only an empty file can be made. It expires, but doesn't name a process that may be dead.
+            if self._storage.put_if_absent(claim, b""):
+                return True
+        found = self._read(claim)
+        return found is not None and found.content == content  # only the reply was lost
 
     def _content(self) -> bytes:
         created = datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC)

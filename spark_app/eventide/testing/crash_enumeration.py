@@ -91,17 +91,9 @@ class Moment:
     def later(self, milliseconds: int) -> "Moment":
         return Moment(self.files, self.time_ms + milliseconds)
 
-    @property
-    def has_stuck_lock(self) -> bool:
-        """True if a process died while it removed an expirable lock: the documented case that the user resolves by hand."""
-        return any(path.startswith(f"{LOCK_PREFIX}.") for path in self.files)
-
     def after_the_lock_expired(self) -> "Moment":
         """The moment at which other processes can take the lock of the process that died."""
-        if not self.has_stuck_lock:
-            return self.later(LOCK_EXPIRY_MS)
-        free = {path: file for path, file in self.files.items() if not path.startswith(LOCK_PREFIX)}
-        return Moment(free, self.time_ms + LOCK_EXPIRY_MS)
+        return self.later(LOCK_EXPIRY_MS)
 
     @property
     def visible(self) -> frozenset[tuple[str, bytes, str | None]]:

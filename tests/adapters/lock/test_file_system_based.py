@@ -217,6 +217,15 @@ class _Interrupted:
         return call
 
 
+class FullDisk(MemoryStorage):
+    is_full = False
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        if self.is_full and data:
+            raise StorageError(f"cannot write {len(data)} bytes to {path!r}: No space left on device")
+        return super().put_if_absent(path, data)
+
+
 class TestTwoWhoFindAnExpiredLock:
     """Every point at which one of them can be overtaken by the other, by a holder's release, and by a crash."""
 
@@ -248,42 +257,75 @@ class TestTwoWhoFindAnExpiredLock:
             points += 1
         assert points >= 8
 
-    def test_a_release_never_takes_the_next_holders_lock_away(self, clock: ManualClock) -> None:
+    def test_a_release_takes_the_next_lock_away_only_after_a_pause_at_its_delete(self, clock: ManualClock) -> None:
+        """A pause that is longer than a lock lasts. The next holder notices the loss."""
+        lost: list[int] = []
         for before in range(20):
             storage = MemoryStorage.from_dump("released", {}, now_ms=clock.now_ms)
             leases: list[FileSystemBasedLease] = []
 
             def take_over(storage: Storage = storage, leases: list[FileSystemBasedLease] = leases) -> None:
                 clock.sleep(11 * MINUTE_MS)
-                with suppress(LockError):
-                    leases.append(_expiring(storage, clock, "next").acquire())
+                leases.append(_expiring(storage, clock, "next").acquire())
 
             interrupted = _Interrupted(storage, -1, take_over)
             holder = _expiring(interrupted, clock, "holder").acquire()  # type: ignore[arg-type]  # as above
             interrupted.before = interrupted.count + before
             holder.__exit__(None, None, None)
             for lease in leases:
-                lease.check()
+                try:
+                    lease.check()
+                except LockLostError:
+                    lost.append(before)
             if interrupted.count <= interrupted.before:
                 assert before >= 6, "fewer operations than a claim, a look, a delete and the end of the claim take"
+                assert len(lost) == 1
                 return
         pytest.fail("a release takes more than 20 operations")
 
-    def test_a_process_that_dies_while_removing_it_leaves_it_to_a_person(
-        self, storage: MemoryStorage, clock: ManualClock
-    ) -> None:
+
+class TestAKill:
+    """The process dies before or after any write of its removal of a lock that is over, and of its own release."""
+
+    @pytest.mark.parametrize("fault", [Fault.CRASH_BEFORE, Fault.CRASH_AFTER])
+    def test_after_any_step_the_lock_is_free_again_once_it_has_expired(self, clock: ManualClock, fault: Fault) -> None:
+        for step in range(20):
+            storage = MemoryStorage.from_dump("killed", {}, now_ms=clock.now_ms)
+            storage.put(LOCK, b"")
+            clock.sleep(11 * MINUTE_MS)
+            dying = FaultyStorage(storage, FaultPlan(writes={step: fault}))
+            with suppress(SimulatedCrash):
+                with _expiring(dying, clock, "dying").acquire():
+                    pass
+                assert step == 8, "a lock, in vain; a claim, two deletes, a lock; a claim and two deletes"
+                return
+            clock.sleep(10 * MINUTE_MS + 1)
+            with _expiring(storage, clock, "next").acquire() as lease:
+                lease.check()
+                assert LOCK in storage.dump()
+            assert LOCK not in storage.dump()
+        pytest.fail("more than 20 steps")
+
+    def test_of_a_second_process_leaves_the_claim_to_a_third(self, storage: MemoryStorage, clock: ManualClock) -> None:
         storage.put(LOCK, b"")
+        for dead in range(3):
+            clock.sleep(11 * MINUTE_MS)
+            dying = FaultyStorage(storage, FaultPlan(writes={1 + dead: Fault.CRASH_AFTER}))
+            with suppress(SimulatedCrash):
+                _expiring(dying, clock, "dying").acquire()
+        assert len(storage.dump()) == 4
+        with pytest.raises(LockError):
+            _expiring(storage, clock, "early").acquire()
         clock.sleep(11 * MINUTE_MS)
-        dying = FaultyStorage(storage, FaultPlan(writes={1: Fault.CRASH_AFTER}))
-        with pytest.raises(SimulatedCrash):
-            _expiring(dying, clock, "dying").acquire()
-        with pytest.raises(LockError, match="any beside it that begins with its name"):
-            _expiring(storage, clock, "us").acquire()
-        for path in storage.dump():
-            assert path.startswith(LOCK)
-            storage.delete(path)
-        with _expiring(storage, clock, "us").acquire() as lease:
+        with _expiring(storage, clock, "next").acquire() as lease:
             lease.check()
+            assert list(storage.dump()) == [LOCK]
+
+    def test_an_empty_claim_is_enough_on_a_full_disk(self, clock: ManualClock) -> None:
+        storage = FullDisk("full-disk")
+        with _expiring(storage, clock, "us").acquire():
+            storage.is_full = True
+        assert storage.dump() == {}
 
 
 class TestAStorageThatFails:
@@ -342,6 +384,15 @@ class TestWhereItLies:
 @pytest.mark.slow
 class TestDeadProcesses:
     """On a real disk, with real processes: nothing ever expires here."""
+
+    @pytest.mark.parametrize("calls", range(1, 7))
+    def test_one_that_was_killed_while_it_removed_a_dead_lock_leaves_none(self, calls: int, tmp_path: Path) -> None:
+        _held_by_a_killed_process(tmp_path)
+        _killed_after(calls, tmp_path)
+        storage = LocalStorage(str(tmp_path))
+        with _lock(storage, ManualClock(), "next").acquire() as lease:
+            lease.check()
+        assert storage.stat(LOCK) is None
 
     def test_the_lock_of_a_killed_process_is_taken_over(self, tmp_path: Path) -> None:
         _held_by_a_killed_process(tmp_path)
@@ -402,6 +453,35 @@ from eventide_core.config import Options
 FileSystemBasedLock(LocalStorage(sys.argv[1]), Options({}), SystemClock(), "killed").acquire()
 os.kill(os.getpid(), signal.SIGKILL)
 """
+
+
+_REMOVER = """
+import os, signal, sys
+sys.path[:0] = sys.argv[3:]
+from eventide.bootstrap import SystemClock
+from eventide_adapters.lock.file_system_based import FileSystemBasedLock
+from eventide_adapters.storage.local import LocalStorage
+from eventide_core.config import Options
+
+class Killing(LocalStorage):
+    left = int(sys.argv[2])
+
+    def __getattribute__(self, name):
+        if name in ("put_if_absent", "delete", "discard", "read", "stat"):
+            if Killing.left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            Killing.left -= 1
+        return super().__getattribute__(name)
+
+FileSystemBasedLock(Killing(sys.argv[1]), Options({}), SystemClock(), "killed").acquire()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def _killed_after(calls: int, root: Path) -> None:
+    """Runs a process that finds a dead lock, and is killed after some of its requests."""
+    ended = subprocess.run([sys.executable, "-c", _REMOVER, str(root), str(calls), *sys.path], check=False)
+    assert ended.returncode == -signal.SIGKILL
 
 
 def _held_by_a_killed_process(root: Path) -> None:

@@ -7,6 +7,7 @@ import threading
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -214,6 +215,20 @@ class TestFaults:
         clock.time_ms += VALIDITY_MS + 501
         with _lock(storage, clock, "next").acquire() as lease:
             lease.check()
+
+    @pytest.mark.parametrize("fault", [Fault.CRASH_BEFORE, Fault.CRASH_AFTER])
+    def test_a_kill_at_any_step_leaves_a_lock_that_ends_with_its_time(self, clock: ManualClock, fault: Fault) -> None:
+        for step in range(10):
+            storage = MemoryStorage.from_dump("killed", {}, now_ms=clock.now_ms)
+            with suppress(SimulatedCrash):
+                with _lock(FaultyStorage(storage, FaultPlan(writes={step: fault})), clock, "dying").acquire() as lease:
+                    lease.renew()
+                assert step == 4, "the lock, the look whether conditions count, a renewal, the release"
+                return
+            clock.sleep(VALIDITY_MS + 501)
+            with _lock(storage, clock, "next").acquire() as lease:
+                lease.check()
+        pytest.fail("more than 10 steps")
 
     def test_a_dead_holders_lock_ends_with_its_time(self, storage: MemoryStorage, clock: ManualClock) -> None:
         faulty = FaultyStorage(storage, FaultPlan(writes={2: Fault.CRASH_BEFORE}))

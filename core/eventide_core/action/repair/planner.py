@@ -1,6 +1,7 @@
 """Plans the repairs of what a verification found: which files change, and what that costs.
 
-1. The timeline comes first: while a part of it can't be read, the file slices aren't known, and nothing else is planned.
+1. The timeline comes first: while its check finds anything, it isn't known what counts as written, and nothing else is
+   planned. Files that don't count come before the rest of it. What is repaired next is decided on the table as it then is.
 2. A repair takes a file away only into the backup, and makes a file only from one that holds the same: of a log file and
    its left-over, the damaged one from the one that is whole; a commit from the files that it wrote.
 3. A compaction of eventide whose commit or base file is damaged is made pending again and run again, as long as all of
@@ -34,7 +35,7 @@ from eventide_core.action.verification.facts import TableFacts
 from eventide_core.action.verification.lost_completions import LostCompletion, lost_completions
 from eventide_core.action.verification.result import CheckResult, Finding, Verification
 from eventide_core.action.verification.settings import changed_settings
-from eventide_core.action.verification.timeline import inputs_of
+from eventide_core.action.verification.timeline import check_timeline, inputs_of
 from eventide_core.action.write.partition_forms import partition_mark
 from eventide_core.errors import counted
 from eventide_core.table.files.file_name import BaseFileName, LogFileName
@@ -50,6 +51,7 @@ _LOST_METADATA: Final = (
     "the commit's extra metadata, such as a stream's checkpoint, and the event times in its write stats"
 )
 _WITH_ORDERING_FIELDS: Final = 9
+_TIMELINE_FIRST: Final = "repair first what the check of the timeline found: until then, it isn't known what counts"
 
 _Repairer = Callable[[TableFacts, str, Finding], Repair | None]
 
@@ -64,17 +66,15 @@ def plan_repairs(
     damage = _Damage(facts, verification)
     repairs: dict[str, Repair] = {}
     unrepaired: list[Unrepaired] = []
+    is_timeline_in_doubt = any(check.name == check_timeline.name for check in verification.failed)
     for check in verification.failed:
         if (checks and check.name not in checks) or check.name == check_metadata_table.name:
             continue
         for finding in check.findings:
-            repair = _repair_left_over(damage, check.name, finding) if check.name in _OF_LEFT_OVERS else None
-            if repair is None and check.name in _REPAIRERS:
-                repair = _REPAIRERS[check.name](facts, check.name, finding)
-            if repair is None and check.name in _OF_COMPACTIONS:
-                repair = _repair_by_rerun(facts, check.name, finding, claimed) or repair_by_merge(
-                    facts, check.name, finding
-                )
+            if is_timeline_in_doubt and check.name not in _BEFORE_FILES:
+                unrepaired.append(Unrepaired(check.name, finding.path, finding.problem, _TIMELINE_FIRST))
+                continue
+            repair = _repair_of(damage, check.name, finding, claimed)
             if repair is not None:
                 repairs.setdefault(repair.path, repair)
             elif finding.path not in repairs:
@@ -89,6 +89,16 @@ def plan_repairs(
             else:
                 repairs[rebuild.path] = rebuild
     return RepairPlan(tuple(repairs.values()), tuple(unrepaired))
+
+
+def _repair_of(damage: "_Damage", check: str, finding: Finding, claimed: frozenset[str]) -> Repair | None:
+    facts = damage.facts
+    repair = _repair_left_over(damage, check, finding) if check in _OF_LEFT_OVERS else None
+    if repair is None and check in _REPAIRERS:
+        repair = _REPAIRERS[check](facts, check, finding)
+    if repair is None and check in _OF_COMPACTIONS:
+        repair = _repair_by_rerun(facts, check, finding, claimed) or repair_by_merge(facts, check, finding)
+    return repair
 
 
 def _rebuild(facts: TableFacts, check: CheckResult) -> Repair | None:
@@ -109,6 +119,8 @@ def _rebuild(facts: TableFacts, check: CheckResult) -> Repair | None:
 def _repair_timeline(facts: TableFacts, check: str, finding: Finding) -> Repair | None:
     name = finding.path.rpartition("/")[2]
     instant = Instant.parse(name)
+    if facts.timeline.strays:
+        return _remove_stray(check, finding) if instant in facts.timeline.strays else None
     if finding.path in facts.unreadable:
         return repair_lost_history(facts, check, finding) or _repair_unreadable(facts, check, finding, instant)
     if instant is not None and (instant.action, instant.state) == (Action.COMPACTION, State.INFLIGHT):
@@ -116,6 +128,11 @@ def _repair_timeline(facts: TableFacts, check: str, finding: Finding) -> Repair 
     if instant is not None and (lost := lost_completions(facts).get(instant.requested_time)) is not None:
         return _repair_lost_completion(facts, check, finding, lost)
     return _repair_second_completion(facts, check, finding)
+
+
+def _remove_stray(check: str, finding: Finding) -> Repair:
+    action = f"moves {finding.path.rpartition('/')[2]} to the backup: what was archived counts for stock Hudi again"
+    return Repair(check, finding.path, finding.problem, action, (Removal(finding.path),))
 
 
 def _repair_unreadable(facts: TableFacts, check: str, finding: Finding, instant: Instant | None) -> Repair | None:
@@ -338,7 +355,7 @@ def _repair_settings(facts: TableFacts, check: str, finding: Finding) -> Repair 
         action = "copies hoodie.properties.backup, which readers use already"
         return Repair(check, path, finding.problem, action, (Copying(path, BACKUP_PATH),))
     values = changed_settings(facts)
-    if not values:
+    if not values or facts.unreadable:  # a commit that can't be read may state other values
         return None
     if int(facts.settings[TABLE_VERSION]) < _WITH_ORDERING_FIELDS and ORDERING_FIELDS in values:
         values = {PRECOMBINE_FIELD if key == ORDERING_FIELDS else key: value for key, value in values.items()}
@@ -356,6 +373,8 @@ _REPAIRERS: Mapping[str, _Repairer] = {
     "orphan-files": _repair_orphan,
     "log-blocks": _repair_doubled,
 }
+_BEFORE_FILES: Final = frozenset(("settings", check_timeline.name))
+"""The checks whose repairs change no data file, and show what counts."""
 _OF_COMPACTIONS: Final = frozenset(
     ("timeline", "committed-files", "base-files", "records-readable", "compactions", "freshness")
 )

@@ -33,6 +33,7 @@ from eventide_core.config import MetadataTableChoice as Choice
 from eventide_core.config import Options
 from eventide_core.cure import Cure
 from eventide_core.errors import (
+    BusyError,
     CorruptBaseFileError,
     CorruptLogBlockError,
     EventideError,
@@ -160,7 +161,7 @@ class MetadataTableUpkeep:
             return ()
         match self._choice():
             case Choice.UPDATE:
-                self._check_followed(rows)
+                self._check_followed(config, rows)
                 return (f"Hudi's metadata table ({partitions}) will be updated",)
             case Choice.DROP:
                 return (f"Hudi's metadata table will be dropped; {Cure.rebuild_metadata_table()} makes it again",)
@@ -170,10 +171,12 @@ class MetadataTableUpkeep:
                     f"it up to date, {OPTION}=drop drops it, and {Cure.rebuild_metadata_table()} makes it again"
                 )
 
-    def _check_followed(self, rows: RowChange) -> None:
+    def _check_followed(self, config: TableConfig, rows: RowChange) -> None:
         """Raises UnsupportedTableError for an index that cannot follow, BusyError for what has to be waited for."""
         state, root = self.table.load(), self.storage.root
         facts = state.facts
+        if set(facts.partitions) != set(config.metadata_partitions):
+            raise BusyError(f"{root}: the metadata table is being rebuilt or dropped, or has just been; try again")
         check_indexes(facts, rows, root)
         if rows in (RowChange.WRITTEN, RowChange.WIDENED) and RECORD_INDEX in facts.partitions:
             check_record_index(state.view(RECORD_INDEX).latest_slices())

@@ -59,7 +59,7 @@ from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteSt
 from eventide_core.table.timeline.instant import Action, Instant, State
 from eventide_core.table.timeline.rollback_metadata import RollbackMetadata
 
-_PASSES_MAX: Final = 4
+_PASSES_MAX: Final = 6  # late instants, timeline, files, compactions, metadata table; and one more
 _COUNT_OFFSET: Final = 4  # an Avro block's content begins with its version, then the number of records
 
 

@@ -5,6 +5,7 @@ between is not an orphan.
 """
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from eventide_core.action.compaction.slice_selection import LogFacts
@@ -13,7 +14,7 @@ from eventide_core.action.verification.facts import TableFacts
 from eventide_core.action.verification.parts import BaseFacts, EventTimeFacts, IndexFacts, RemovalFacts
 from eventide_core.config import EVENT_TIME_FIELD, METADATA_COMPACT_AFTER, Options
 from eventide_core.cure import Cure
-from eventide_core.errors import EventideError, MissingFileError
+from eventide_core.errors import CorruptTimelineError, EventideError, MissingFileError
 from eventide_core.ports import ContentAudit, Engine
 from eventide_core.service.facts.event_time_field import are_stats_proof, event_time_field_of
 from eventide_core.service.facts.freshness import FreshnessReader
@@ -69,17 +70,15 @@ class FactsReader:
         config = self.files.config()
         before = self._settings_problem()
         names = timeline_names(self.files.storage, config)
-        timeline = Timeline.of_file_names(names)
         state, view_problem = self._state()
-        if state is not None:
-            timeline = state.timeline
+        timeline = self._timeline(config, names) if state is None else state.timeline
         reader = TimelineReader(self.files, config, timeline)
         commits = reader.commits()
         if reader.unreadable:
             view_problem = None  # the timeline's own check reports it
         listing, unmarked = list_everything(self.files.storage)
         marked = instants_with_markers_or_heartbeat(self.files.storage)
-        later = self.files.timeline(config)
+        later = self._timeline(config, timeline_names(self.files.storage, config))
         plans = reader.plans()
         blocks = BlockFilter(frozenset(i.requested_time for i in timeline.completed), timeline.start)
         logs = scan_logs(self.files.storage, self.engine, listing, blocks)
@@ -121,6 +120,12 @@ class FactsReader:
             markers_and_heartbeats=tuple(self._markers_and_heartbeats(timeline)),
         )
         return Gathered(facts, state, shape)
+
+    def _timeline(self, config: TableConfig, names: Iterable[str]) -> Timeline:
+        """The timeline, with all of its files if the archive can't be read, which shows what doesn't count."""
+        with suppress(CorruptTimelineError):
+            return self.files.timeline(config)
+        return Timeline.of_file_names(names)
 
     def _settings_problem(self) -> str | None:
         """Why hoodie.properties alone can't be used. A writer that changes it leaves it to its backup for a moment."""

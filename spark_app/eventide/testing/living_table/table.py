@@ -19,7 +19,7 @@ from eventide.bootstrap import Application
 from eventide.table.table_service import TableService
 from eventide.testing.crash_enumeration import OPTIONS, Bench, Moment, Protocol, execute, schedule_request
 from eventide.testing.histories import EPOCH_MS, Commit, Layout, ManualClock
-from eventide.testing.inspection.observation import LOCK_PREFIX, OUTCOMES_PREFIX, Files, Observer, is_immutable
+from eventide.testing.inspection.observation import OUTCOMES_PREFIX, Files, Observer, is_immutable
 from eventide.testing.invariants import Inspection, check_invariants
 from eventide.testing.living_table.account import Account, completed_instants, pending_instants, savepointed_instants
 from eventide.testing.living_table.interruptions import Interruption, Pause, interrupted, was_paused
@@ -403,9 +403,6 @@ class LivingTable:
     def _pass_the_expiry(self) -> None:
         """On the same storage, with which a paused process continues."""
         self.bench.clock.sleep(HEARTBEAT_EXPIRY_MS)
-        if self.bench.moment().has_stuck_lock:
-            for path in [path for path in self.files if path.startswith(LOCK_PREFIX)]:
-                self.bench.storage.delete(path)
 
     def _next_uuid(self) -> str:
         self._file_groups += 1

@@ -1,0 +1,84 @@
+"""A rebuild of the metadata table goes on, or stands still, between two reads of an action: the action ends, or is busy."""
+
+from collections.abc import Callable
+from contextlib import suppress
+
+import pytest
+
+from eventide.bootstrap import Application
+from eventide.rows.writer import arrow_records
+from eventide.testing.crash_enumeration import pending_plan, writes_of
+from eventide.testing.histories import EPOCH_MS, put, records
+from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, SimulatedCrash
+from eventide_core.action.compaction.request import CompactionRequest
+from eventide_core.config import LinkChoice
+from eventide_core.errors import BusyError, LockError
+from eventide_core.ports import NoProgress, Storage
+from eventide_core.table.settings.properties import PROPERTIES_PATH
+from eventide_core.table.settings.write_shape import WriteOperation
+from support.damages import table_to_damage
+
+pytestmark = pytest.mark.slow
+
+
+def _ingest(application: Application) -> None:
+    incoming = arrow_records(application, *records((put("k0", 30, "new"), put("k9", 30, "new", partition="c"))))
+    application.append.write(WriteOperation.UPSERT, incoming, NoProgress())
+
+
+def _compact(application: Application) -> None:
+    application.scheduler.schedule(CompactionRequest(EPOCH_MS + 25, None, LinkChoice.COPY))
+    application.runner.execute(pending_plan(application).instant, NoProgress())
+
+
+def _clean(application: Application) -> None:
+    application.cleaner.clean(1)
+
+
+def _rebuild(application: Application) -> None:
+    application.metadata_rebuilder.rebuild()
+
+
+class _BetweenReads(FaultyStorage):
+    """Lets someone else act before the read of the table's settings with that number."""
+
+    def __init__(self, inner: Storage, number: int, act: Callable[[], None]) -> None:
+        super().__init__(inner)
+        self.reads_of_settings = 0
+        self._number, self._act = number, act
+
+    def _read(self, kind: str, path: str, read: Callable[[], bytes]) -> bytes:
+        if path == PROPERTIES_PATH:
+            if self.reads_of_settings == self._number:
+                self._act()
+            self.reads_of_settings += 1
+        return super()._read(kind, path, read)
+
+
+@pytest.mark.parametrize("action", [_ingest, _compact, _clean])
+@pytest.mark.parametrize("version", [6, 9])
+def test_an_action_between_whose_reads_a_rebuild_goes_on_ends_or_is_busy(
+    action: Callable[[Application], None], version: int
+) -> None:
+    bench, moment, _ = table_to_damage(version, LinkChoice.COPY, has_metadata_table=True)
+    writes = len(writes_of(bench, moment, _rebuild))
+    busy = 0
+    for stopped_at in (2, writes // 2, writes):  # after it has taken the table out of the settings; amid; not at all
+        number, is_past_the_end = 0, False
+        while not is_past_the_end:
+            bench.load(moment)
+            plan = FaultPlan(writes={stopped_at: Fault.CRASH_BEFORE})
+
+            def act(plan: FaultPlan = plan) -> None:
+                with suppress(SimulatedCrash, LockError, BusyError):
+                    _rebuild(bench.process(FaultyStorage(bench.storage, plan)))
+
+            storage = _BetweenReads(bench.storage, number, act)
+            try:
+                action(bench.process(storage))
+            except BusyError as error:
+                busy += not isinstance(error, LockError)
+            is_past_the_end = storage.reads_of_settings <= number
+            number += 1
+        assert number > 2
+    assert busy > 0 or action is _clean, "only a clean reads everything under the lock"
