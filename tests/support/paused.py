@@ -16,6 +16,7 @@ from eventide.rows.writer import arrow_records
 from eventide.table.table_service import TableService
 from eventide.testing.crash_enumeration import LOCK_EXPIRY_MS, Bench, Moment, Protocol, StandingStill, writes_of
 from eventide.testing.histories import EPOCH_MS, Commit, delete, put, records
+from eventide.testing.inspection.observation import LOCK_PREFIX
 from eventide_adapters.storage.faulty import FaultyStorage, Operation, SimulatedCrash
 from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.config import LinkChoice

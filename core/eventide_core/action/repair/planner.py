@@ -120,7 +120,9 @@ def _repair_timeline(facts: TableFacts, check: str, finding: Finding) -> Repair 
     name = finding.path.rpartition("/")[2]
     instant = Instant.parse(name)
     if facts.timeline.strays:
-        return _remove_stray(check, finding) if instant in facts.timeline.strays else None
+        # Only the next action records of an undone instant that its data files don't count.
+        is_archived = instant in facts.timeline.strays and instant.requested_time not in facts.timeline.undone
+        return _remove_stray(check, finding) if is_archived else None
     if finding.path in facts.unreadable:
         return repair_lost_history(facts, check, finding) or _repair_unreadable(facts, check, finding, instant)
     if instant is not None and (instant.action, instant.state) == (Action.COMPACTION, State.INFLIGHT):

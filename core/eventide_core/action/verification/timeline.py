@@ -40,8 +40,8 @@ def check_timeline(facts: TableFacts) -> Iterator[Observation]:
         if instant in facts.timeline.strays and not is_undoing:
             yield Finding(
                 f"{facts.timeline_path}/{name}",
-                "doesn't count: others had undone its instant, or completed and archived it, before a process that was paused "
-                "put the file; stock Hudi goes by it nevertheless",
+                "doesn't count: others had undone its instant, or archived beyond it, before a paused process put the file; "
+                "stock Hudi goes by it nevertheless",
                 f"run {Cure.clean()}, or write: the next action of eventide removes the file, which loses nothing",
             )
         elif instant is not None:

@@ -117,7 +117,7 @@ class TableState:
             lambda: recorded_ends(files.storage),
         )
         if ends.undone:
-            timeline = timeline.with_undone(ends.undone)
+            timeline = timeline.with_undone(ends.undone | timeline.undone)
         if config.layout.names_logs_by_write:
             archived = _archived_writers(listing, timeline, archive)
             timeline = timeline.with_archived(archived) if archived else timeline
@@ -146,7 +146,7 @@ class TableState:
             ends.instants,
             versions,
             files.delete_marker,
-            files.undone(config, timeline) | ends.undone,
+            files.undone(config, timeline) | timeline.undone,
         )
 
     def logs_on_top_of(self, plan: CompactionPlan | ForeignPlan) -> tuple[LogFile, ...]:

@@ -30,6 +30,7 @@ from eventide_core.errors import (
 from eventide_core.ports import ArchivedTimeline, Clock, FileInfo, Lease, MetadataCodec, MetadataTable, Storage
 from eventide_core.service.state.data_directories import directories_of_data
 from eventide_core.service.transaction.action import Transaction
+from eventide_core.service.transaction.outcome import record_undone
 from eventide_core.service.transaction.steps import Kind
 from eventide_core.service.transaction.timeline_files import TimelineFiles
 from eventide_core.table.files.file_name import path_in
@@ -189,9 +190,14 @@ class TableFiles:
         return Transaction(kind, action, instant, self.on_timeline(config), lambda: self.archive(config))
 
     def sweep(self, config: TableConfig, timeline: Timeline, lease: Lease) -> None:
-        """Removes the files of a timeline that don't count, under the lock. Raises LockError."""
-        if timeline.strays:
-            self.on_timeline(config).sweep(timeline.strays, lease)
+        """Removes the files of a timeline that don't count, under the lock. Raises LockError.
+
+        Without the files of an instant that was undone, only its record shows that its data files don't count, either.
+        """
+        for instant in {stray.requested_time for stray in timeline.strays} & timeline.undone:
+            lease.check()
+            record_undone(self.storage, instant)
+        self.on_timeline(config).sweep(timeline.strays, lease)
 
     def forget(self) -> None:
         """Forgets what was read of timeline files, which never change but by a repair."""

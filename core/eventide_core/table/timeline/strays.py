@@ -7,7 +7,7 @@ others have undone meanwhile, or completed and archived. No check before the put
 1. if the instant was undone, by the record that an undoing leaves (`Evidence.undone`), and isn't archived. A completed
    file that another engine put counts nevertheless: that engine has acknowledged its rows;
 2. if the instant is at or before the boundary, the last write that was archived, and is archived itself, or pending. No
-   archival passes a pending write or plan, neither eventide's nor Hudi's.
+   archival passes a pending write or plan, neither eventide's nor Hudi's. A pending one that isn't archived was undone.
 
 The timeline then starts after the boundary. A completed instant before it that isn't archived counts: an archival that was
 paused may have raised the boundary over a back-dated compaction. So does a write that a savepoint keeps.
@@ -61,7 +61,7 @@ def timeline_of(files: Iterable[Instant], evidence: Evidence) -> Timeline:
     late_restores = _late_restores(there)
     if not (is_begin_in_doubt or is_any_in_doubt or late_restores):
         return Timeline.of(there)
-    undone = evidence.undone()
+    undone = set(evidence.undone())
     boundary = evidence.boundary() if is_begin_in_doubt else None
     saved = {i.requested_time for i in there if i.action is Action.SAVEPOINT}
     strays: list[Instant] = []
@@ -71,11 +71,14 @@ def timeline_of(files: Iterable[Instant], evidence: Evidence) -> Timeline:
             is_acknowledged = any(i.is_completed and evidence.is_of_another_engine(i) for i in own)
             strays += () if is_acknowledged else sorted(own, key=_order, reverse=True)
         elif boundary is not None and time <= boundary and time not in saved:
-            is_late = State.COMPLETED not in _states(own) or evidence.is_archived(time)
-            strays += sorted(own, key=_order) if is_late else ()
+            is_archived, is_pending = evidence.is_archived(time), State.COMPLETED not in _states(own)
+            strays += sorted(own, key=_order) if is_archived or is_pending else ()
+            if is_pending and not is_archived:
+                undone.add(time)
     strays += late_restores
     left_out = set(strays)
-    return Timeline.of((i for i in there if i not in left_out), boundary=boundary, strays=tuple(strays))
+    timeline = Timeline.of((i for i in there if i not in left_out), boundary=boundary, strays=tuple(strays))
+    return timeline.with_undone(undone)
 
 
 def _writes(files: Iterable[Instant]) -> Mapping[_Key, list[Instant]]:
