@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from eventide.report.whole_file import appearing_whole
+from eventide.report.whole_file import appearing_whole, check_file
 from eventide.rows.plain_values import plain_rows, plain_value
 from eventide_core.errors import ConfigError
 
@@ -32,6 +32,12 @@ def format_of(path: Path) -> RowFormat:
     if row_format is None:
         raise ConfigError(f"file {str(path)!r} has an unknown format: its name must end in {', '.join(_FORMATS)}")
     return row_format
+
+
+def check_target(path: Path) -> None:
+    """Raises ConfigError if `write_rows` could not write there. Call it before anything is read or taken."""
+    format_of(path)
+    check_file(path)
 
 
 def write_rows(

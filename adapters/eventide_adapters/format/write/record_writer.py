@@ -199,12 +199,23 @@ def _log_files(group: FileGroupWrite, shape: WriteShape, upserts: pa.Table, dele
         event_times = _event_times(records, shape)
         log.add(_data_block(group.instant, shape, records, event_times), event_times, upserts=len(rows))
         first_row += len(rows)
-    if len(deletes):
-        keys: list[Any] = deletes.column(RECORD_KEY).to_pylist()
-        orderings = _delete_orderings(deletes, shape.records.ordering_fields)
+    for of_kind, orderings in _by_kind(deletes, shape.records.ordering_fields):
+        keys: list[Any] = of_kind.column(RECORD_KEY).to_pylist()
         block = encode_delete_block(group.instant, group.partition, keys, orderings)
         log.add(block, _delete_event_times(orderings, shape.records), deletes=len(keys))
     yield log
+
+
+def _by_kind(deletes: pa.Table, fields: Sequence[str]) -> Iterator[tuple[pa.Table, Any]]:
+    """Deletes with an ordering value, then those in natural order, with their ordering values.
+
+    Hudi writes the int 0 for natural order, and hudi-rs reads no block whose ordering values are of two types.
+    """
+    if len(deletes):
+        orderings = _delete_orderings(deletes, fields)
+        for is_of_kind in (orderings.is_valid(), orderings.is_null()):
+            if is_of_kind.true_count:
+                yield deletes.filter(is_of_kind), orderings.filter(is_of_kind)
 
 
 def _renamed(batch: pa.RecordBatch, name: str) -> pa.RecordBatch:

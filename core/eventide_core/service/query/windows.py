@@ -50,6 +50,7 @@ from eventide_core.table.files.file_name import BaseFileName
 from eventide_core.table.files.slice_read import QueryPlan
 from eventide_core.table.records.event_time import EventTimeSpan
 from eventide_core.table.records.schema import PARTITION_PATH, RECORD_KEY
+from eventide_core.table.timeline.timeline import Timeline
 
 _ATTEMPTS = 10  # a window takes three steps at most; the others are for those that other runners make
 
@@ -304,9 +305,20 @@ class WindowService:
         ]
         missing = recorded.paths - {file.path for file in present}
         if missing:
-            raise CleanedHistoryError(_cleaned(consumer, f"{min(missing)} is gone"))
+            raise CleanedHistoryError(self._gone(state, consumer, min(missing)))
         slices = state.view_of(present, lambda _: False).latest_base_files()
         return QueryPlan(plan_slices(slices, state.blocks()), state.shape(None, as_of=recorded.schema_as_of))
+
+    def _gone(self, state: TableState, consumer: str, path: str) -> str:
+        """What took a base file of a recorded view, for people."""
+        name = BaseFileName.parse(path.rpartition("/")[2])
+        written = "" if name is None else name.instant
+        for undoing in reversed(state.timeline.completed):
+            if undoing.is_undoing and written in self.files.undone(state.config, Timeline.of((undoing,))):
+                return _undone(consumer, path, f"the {undoing.action} {undoing.requested_time}, which undid {written}")
+        if written and state.timeline.find(written) is None and not state.timeline.is_archived(written):
+            return _undone(consumer, path, f"a rollback of {written}")
+        return _cleaned(consumer, f"{path} is gone")
 
     def _is_readable(self, state: TableState, files: ConsumerFiles, view: ConsumerView) -> bool:
         try:
@@ -410,6 +422,13 @@ def _cleaned(consumer: str, what: str) -> str:
         f"{what}, which the consumer {consumer} has still to read: pass {Cure.argument('renew')} to deliver its windows as "
         "of the latest view; in the future, let it run more often, set a longer `keep`, and retain more in Hudi's own "
         "cleaner (hoodie.cleaner.commits.retained)"
+    )
+
+
+def _undone(consumer: str, path: str, what: str) -> str:
+    return (
+        f"{path} went with {what}, and the consumer {consumer} has still to read it: pass {Cure.argument('renew')} to "
+        "deliver its windows as of the latest view; each done window that can still be corrected comes again"
     )
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from eventide import Table
 from eventide.cli.argument_types import FilePath
-from eventide.cli.row_files import format_of, write_rows
+from eventide.cli.row_files import check_target, write_rows
 from eventide.cli.settings import Settings, common_options, pairs_of, table_argument
 from eventide_core.action.repair.lost_keys import LostKeys
 from eventide_core.action.repair.repairs import Repair, Unrepaired
@@ -120,7 +120,7 @@ def _repair(
 
 
 def _write_lost_keys(settings: Settings, table: str, path: Path) -> None:
-    format_of(path)  # refuses the name before anything is read
+    check_target(path)
     with settings.table(table) as opened, settings.console.progress() as progress:
         losses = opened.lost_keys(progress=progress)
     write_rows(path, LOST_KEYS, (batch for one in losses for batch in _batches(one)))

@@ -11,7 +11,7 @@ import pyarrow as pa
 from eventide import Table
 from eventide.cli.argument_types import FilePath
 from eventide.cli.own_process import spare_pandas
-from eventide.cli.row_files import format_of, write_rows
+from eventide.cli.row_files import check_target, write_rows
 from eventide.cli.settings import Settings, common_options, option_help, stating, table_argument
 from eventide.options.queries import AS_OF, BEGIN, END, QUERY_TYPE, QueryType
 from eventide.rows.plain_values import plain_rows
@@ -86,7 +86,7 @@ def read(
     if limit is not None and is_all:
         raise click.UsageError("give one of --limit and --all")
     if to is not None:
-        format_of(to)
+        check_target(to)
     if csv_escape_formulas and (to is None or to.suffix.lower() != ".csv"):
         raise click.UsageError("--csv-escape-formulas goes with --to FILE.csv")
     names = None if columns is None else [name.strip() for name in columns.split(",") if name.strip()]

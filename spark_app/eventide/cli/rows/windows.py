@@ -9,7 +9,7 @@ import click
 
 from eventide.cli.argument_types import FilePath
 from eventide.cli.console import table_of
-from eventide.cli.row_files import format_of, write_rows
+from eventide.cli.row_files import check_target, write_rows
 from eventide.cli.settings import Settings, common_options, table_argument
 from eventide.table.table import Table
 from eventide.table.window import Window, Windows
@@ -66,7 +66,7 @@ def windows(
     if to is not None:
         if not is_next:
             raise click.UsageError("--to goes with --next")
-        format_of(to)
+        check_target(to)
     if token is not None and (is_next or not done):
         raise click.UsageError("--token goes with --done, without --next")
     windows = Table.open(table, settings.options).windows(every, consumer, **terms)

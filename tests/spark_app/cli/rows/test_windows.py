@@ -111,6 +111,44 @@ def test_a_wrong_argument_is_named_before_anything_is_done(words: tuple[str, ...
     assert content_of(Path(table)) == before
 
 
+@pytest.mark.parametrize("file", ["{tmp}/missing/x.csv", "{tmp}/t/x.csv", "{tmp}/x.csv", "/dev/stdout.csv/x.csv"])
+def test_a_file_that_cannot_be_written_is_refused_before_a_window_is_taken(
+    file: str, table: str, tmp_path: Path
+) -> None:
+    (tmp_path / "x.csv").mkdir()
+    before = content_of(Path(table))
+    answer = run("windows", table, "--every", "1h", "--consumer", "c", "--next", "--to", file.format(tmp=tmp_path))
+    assert answer.exit_code == 2, answer.stderr
+    assert content_of(Path(table)) == before
+
+
+@pytest.mark.parametrize("undone_by", ["restore", "rollback"])
+def test_an_error_names_the_restore_or_rollback_that_took_a_view(undone_by: str, tmp_path: Path) -> None:
+    uri = str(tmp_path / "t")
+    options = {str(BUCKETS): "1", str(CLOCK_SKEW_MS): "1"}
+    table = Table.create(uri, schema=SCHEMA, record_key="id", event_time="at", options=options)
+    table.upsert(rows(a="08:05"))
+    table.upsert(rows(a="08:20", c="10:30"))
+    saved = max(instant.requested_time for instant in table.state().timeline.completed)
+    assert run("savepoint", uri, saved).exit_code == 0
+    table.compact(before="2026-03-02T10:00Z")
+    compaction = max(instant.requested_time for instant in table.state().timeline.completed)
+    verb = ("windows", uri, "--every", "1h", "--consumer", "c", "--next", "--take-over")
+    assert run_json(*verb)["windows"][0]["state"] == "open"
+    undone = saved if undone_by == "restore" else compaction
+    assert run(undone_by, uri, undone).exit_code == 0
+    undoing = next(i.requested_time for i in reversed(table.state().timeline.completed) if i.is_undoing)
+
+    answer = run(*verb)
+
+    assert answer.exit_code == 2
+    assert f"went with the {undone_by} {undoing}, which undid {compaction}" in answer.stderr
+    assert "pass `--renew`" in answer.stderr
+    assert "hoodie.cleaner" not in answer.stderr
+    table.compact(before="2026-03-02T10:00Z")
+    assert run_json(*verb, "--renew")["windows"][0]["begin"] == "2026-03-02T08:00:00Z"
+
+
 def test_a_consumer_keeps_its_windows(table: str) -> None:
     run_json("windows", table, "--every", "1h", "--consumer", "c", "--next", "--done")
     answer = run("windows", table, "--every", "30m", "--consumer", "c", "--next")
