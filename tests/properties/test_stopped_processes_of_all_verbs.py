@@ -15,6 +15,7 @@ import pytest
 from eventide import Table
 from eventide.testing.living_table.stock_engine import schedule_as_stock
 from eventide_core.config import LOCK_EXPIRE_MINUTES
+from eventide_core.table.timeline.timeline import Timeline
 from support.command_line import run, run_json
 from support.paused import Kind
 from support.small_table import LATER_MS, OPTIONS, SERVE, SOON, make, rows, seen
@@ -47,6 +48,12 @@ class Place:
     @property
     def rows(self) -> Rows:
         return seen(self.table.snapshot().to_arrow().select(["id", "ms", "word"]))
+
+    @property
+    def timeline(self) -> Timeline:
+        """Without a look at the data files, of which some may be lost."""
+        files = self.table._application.files
+        return files.timeline(files.config())
 
     @property
     def writes(self) -> list[str]:
@@ -208,7 +215,7 @@ STOPS: dict[str, dict[str, tuple[Kind, ...]]] = {
     "update": {".deltacommit.inflight": (Kind.UNDO,), ".deltacommit": (Kind.UNDO, Kind.FINISH)},
     "merge": {".deltacommit": (Kind.UNDO, Kind.FINISH)},
     "rebuild": {".hfile": (Kind.UNDO, Kind.FINISH), "hoodie.properties": (Kind.UNDO, Kind.FINISH)},
-    "repair": dict.fromkeys(("repair.json", "applied", ".compaction.inflight", ".commit"), (Kind.FINISH,)),
+    "repair": dict.fromkeys(("repair.json", "applied", ".parquet", ".commit"), (Kind.FINISH,)),
     "windows": {"02.json": (Kind.UNDO, Kind.FINISH), "04.json": (Kind.UNDO, Kind.FINISH)},
 }
 ALWAYS = {
@@ -275,7 +282,7 @@ def begun(directory: Path, version: int) -> Place:
 def others_go_on(place: Place, kind: Kind, words: tuple[object, ...]) -> tuple[Rows, list[str]]:
     """Returns the rows that they wrote, and the plans that were pending and that they completed."""
     let_expire(place.path)
-    pending = [plan.requested_time for plan in place.table.state().timeline.pending_plans]
+    pending = [plan.requested_time for plan in place.timeline.pending_plans]
     if kind is Kind.FINISH:
         call_again(words)
     for plan in pending:
@@ -283,7 +290,7 @@ def others_go_on(place: Place, kind: Kind, words: tuple[object, ...]) -> tuple[R
             continue
         if kind is Kind.EXECUTE:
             run_json("compact", place.path, "--execute", plan, *WORDS)
-    timeline = place.table.state().timeline
+    timeline = place.timeline
     found = {plan: timeline.find_compaction(plan) for plan in pending}
     completed = [plan for plan, instant in found.items() if instant is not None and instant.is_completed]
     written: Rows = {}
