@@ -32,7 +32,7 @@ def stop_before(suffix: str) -> None:
 
     def stop(event: str, arguments: tuple[Any, ...]) -> None:
         nonlocal is_left
-        if event == "os.link":
+        if event in ("os.link", "os.rename"):
             name = arguments[1]
         elif event == "open" and isinstance(arguments[2], int) and arguments[2] & _WRITING:
             name = arguments[0]
