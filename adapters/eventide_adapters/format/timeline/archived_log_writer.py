@@ -64,7 +64,7 @@ def _record(file: ArchivedFile, requested: bytes) -> bytes:
     A pending file that does, or that lacks its plan, becomes an entry without content: the action has completed, and no
     reader asks what it had planned.
     """
-    entry = {
+    entry: dict[str, Any] = {
         "commitTime": file.instant.requested_time,
         "actionType": str(file.instant.action),
         "actionState": str(file.instant.state).upper(),
@@ -80,7 +80,7 @@ def _record(file: ArchivedFile, requested: bytes) -> bytes:
         raise corrupt(file.instant.file_name, f"does not state what a {file.instant.action} did ({error})") from error
 
 
-def _stated(file: ArchivedFile, requested: bytes) -> Mapping[str, Any]:
+def _stated(file: ArchivedFile, requested: bytes) -> dict[str, Any]:
     """The field of the entry with what the file states: none for an empty file, unless it is of a write."""
     name = _FIELD_OF.get((file.instant.action, file.instant.is_completed))
     # The inflight file of a plan is empty: the requested file has its content.
