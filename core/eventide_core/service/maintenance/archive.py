@@ -149,18 +149,12 @@ class Archiver:
         replaced = {time for group, time in state.replaced_at.items() if group in state.view.slices}
         return ArchiveFacts(
             timeline=state.timeline,
-            bounds={*retained, *self._retained_by_last_clean(state), *replaced},
+            bounds={*retained, *replaced},
             compactions=[time for time, metadata in state.commits.items() if metadata.is_compacted],
             strays={name.instant for name in strays if name is not None},
             earliest_retained=min(retained, default=None),
             followed_until=self._last_compaction_of_metadata_table(state.config),
         )
-
-    def _retained_by_last_clean(self, state: TableState) -> list[str]:
-        """The earliest write that the last clean retained: the next one looks for what changed since."""
-        cleans = [i for i in state.timeline.completed if i.action is Action.CLEAN]
-        earliest = self.files.clean(state.config, cleans[-1]).earliest_to_retain if cleans else ""
-        return [earliest] if earliest else []
 
     def _last_compaction_of_metadata_table(self, config: TableConfig) -> str | None:
         """Its instant, empty if there was none; None without a metadata table.
