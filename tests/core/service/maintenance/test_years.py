@@ -66,7 +66,8 @@ def grow(life: Life, commits: int) -> None:
 def test_idle_rounds_of_the_table_service_keep_both_timelines_short(version: int, *, has_metadata_table: bool) -> None:
     """Each publishes a cut and changes no file: nothing is to be cleaned, and the metadata table has nothing to merge."""
     life = begun(version, has_metadata_table=has_metadata_table)
-    life.options = life.options | {
+    life.options = {
+        **life.options,
         "hoodie.keep.min.commits": "4",
         "hoodie.keep.max.commits": "6",
         "hoodie.cleaner.commits.retained": "2",
