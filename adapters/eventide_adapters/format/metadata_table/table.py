@@ -61,8 +61,11 @@ class HudiMetadataTable:
 
     def listing(self, instants: Collection[str]) -> Mapping[str, Mapping[str, int]] | None:
         reader = _reader(self.storage)
-        followed = {i.requested_time for i in reader.facts.timeline.completed}
-        if FILES not in reader.facts.partitions or FILES in reader.facts.building or not followed.issuperset(instants):
+        if FILES not in reader.facts.partitions or FILES in reader.facts.building:
+            return None
+        # The table's timeline keeps some cleans, rollbacks and restores longer than the metadata table's own.
+        missing = set(instants) - {i.requested_time for i in reader.facts.timeline.completed}
+        if any(reader.archive.find(instant) is None for instant in missing):
             return None
         return _read_files(reader)
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 from eventide_core.action.verification.facts import TableFacts
@@ -18,6 +19,16 @@ _RESTORE = "restore the file from a copy, which loses nothing; it states what an
 _UNBEGUN = re.compile(r"(\d+)\.(?:rollback|restore)\.requested\Z", re.ASCII)
 _LIKE_AN_INSTANT = re.compile(r"\d{14}", re.ASCII)
 _LIKE_AN_ACTION = re.compile(r"\.(?:" + "|".join(Action) + r")(?:\.(?:requested|inflight))?\Z")
+_ENDS_WITHOUT_PLAN = {
+    Action.COMPACTION: "remove the file, which loses nothing: no engine can complete it",
+    Action.CLEAN: "remove the file, which loses nothing: the next clean plans again",
+    Action.ROLLBACK: "remove the file, and roll back again what is still pending: no engine can complete it",
+    Action.RESTORE: "remove the file, and run the restore again: no engine can complete it",
+    Action.LOG_COMPACTION: None,
+    Action.CLUSTERING: None,
+    Action.REPLACE_COMMIT: None,
+}
+"""The actions whose requested file is their plan, and the cure without it; None if the action can be rolled back."""
 _TEMPORARY = re.compile(r"(.+)\.[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 """The name under which Hudi writes a timeline file before it renames it. A writer that dies in between leaves it behind."""
 
@@ -28,7 +39,7 @@ def check_timeline(facts: TableFacts) -> Iterator[Observation]:
 
     1. Each file that looks like an instant is one, or is about to be renamed to one.
     2. An instant is of one action and completes once, after it was requested.
-    3. An inflight compaction has its plan.
+    3. An inflight action has its plan.
     4. Each completed file states what its action did, and a commit of eventide agrees with its checksum.
     5. No completed file is lost, as far as other files show it.
     6. No file was put too late to count.
@@ -66,6 +77,9 @@ def check_timeline(facts: TableFacts) -> Iterator[Observation]:
             f"if the engine has died, run {Cure.rollback(time, force=True)}; the compaction has not created any file",
         )
     for path, why in sorted(facts.unreadable.items()):
+        instant = Instant.parse(path.rpartition("/")[2])
+        if instant is not None and instant.state is State.REQUESTED and instant.file_name not in facts.timeline_names:
+            continue  # reported with its inflight file
         unbegun = _UNBEGUN.search(path) if "is empty" in why else None
         yield Finding(path, why, _RESTORE if unbegun is None else _remove_request(unbegun[1]))
     yield from map(partial(_lost_completion, facts), lost_completions(facts).values())
@@ -138,14 +152,24 @@ def _one_instant(facts: TableFacts, time: str, states: list[Instant]) -> Iterato
             yield Finding(
                 f"{facts.timeline_path}/{instant.file_name}", problem, "restore the file's name, which loses nothing"
             )
-    inflight = Instant(time, Action.COMPACTION, State.INFLIGHT)
-    if not completed and inflight in states and Instant(time, Action.COMPACTION, State.REQUESTED) not in states:
-        problem = "is an inflight compaction without a plan"
-        yield Finding(
-            f"{facts.timeline_path}/{inflight.file_name}",
-            problem,
-            "remove the file, which loses nothing: no engine can complete it",
-        )
+    yield from _without_plan(facts, time, states)
+
+
+def _without_plan(facts: TableFacts, time: str, states: list[Instant]) -> Iterator[Observation]:
+    """An inflight file whose plan, the requested file, is gone: a process put it that others had overtaken."""
+    inflight = next((i for i in states if i.state is State.INFLIGHT), None)
+    if inflight is None or inflight.action not in _ENDS_WITHOUT_PLAN or _requested(inflight) in states:
+        return
+    place = f"{facts.timeline_path}/{inflight.file_name}"
+    if any(i.is_completed for i in states):
+        yield Remark(f"{place} has no plan beside it, and nobody needs one: its {inflight.action} has completed")
+    else:
+        cure = _ENDS_WITHOUT_PLAN[inflight.action] or f"run {Cure.rollback(time, force=True)}"
+        yield Finding(place, f"is an inflight {inflight.action} without a plan", cure)
+
+
+def _requested(pending: Instant) -> Instant:
+    return replace(pending, state=State.REQUESTED)
 
 
 @check("pending-plans", "I13", "every file that a pending compaction needs exists as planned")

@@ -15,7 +15,12 @@ from dataclasses import dataclass, replace
 
 from eventide_core import config as keys
 from eventide_core.action.compaction.trigger import check_undoing
-from eventide_core.action.maintenance.archive_planner import ArchiveFacts, ArchiveTerms, instants_to_archive
+from eventide_core.action.maintenance.archive_planner import (
+    ArchiveFacts,
+    ArchiveTerms,
+    bounds_of_metadata_table,
+    instants_to_archive,
+)
 from eventide_core.action.metadata_table.compaction import earliest_needed
 from eventide_core.config import Options
 from eventide_core.errors import ConfigError
@@ -27,7 +32,7 @@ from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.service.transaction.outcome import settled_outcomes
 from eventide_core.service.transaction.timeline_files import TimelineFiles, delete_each
-from eventide_core.table.files.file_name import LogFileName
+from eventide_core.table.files.file_name import instant_in
 from eventide_core.table.files.table_path import METADATA_DIRECTORY
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.archived_timeline import MergeLimits
@@ -74,7 +79,7 @@ class Archiver:
         timeline = own.facts.timeline
         if len(timeline.writes) <= terms.max_commits + 1:
             return
-        followed = [i.requested_time for i in self.files.timeline(config).instants if i.action is not Action.SAVEPOINT]
+        followed = bounds_of_metadata_table(self.files.timeline(config), is_beyond_savepoint=terms.is_beyond_savepoint)
         compactions = [i.requested_time for i in timeline.completed if i.action is Action.COMMIT]
         slices = (s for name in own.facts.partitions for kept in own.view(name).slices.values() for s in kept)
         facts = ArchiveFacts(timeline, (earliest_needed(own.facts, slices), *followed), compactions)
@@ -138,31 +143,29 @@ class Archiver:
         )
 
     def _facts(self, state: TableState) -> ArchiveFacts:
-        bounds = {*self._retained_by_cleaning(state), *self._metadata_table_bound(state)}
-        bounds |= {time for group, time in state.replaced_at.items() if group in state.view.slices}
-        strays = (LogFileName.parse(path.rpartition("/")[2]) for path in stray_files(self.files, state))
-        compactions = [time for time, metadata in state.commits.items() if metadata.is_compacted]
-        instants = {name.instant for name in strays if name is not None}
-        return ArchiveFacts(state.timeline, bounds, compactions, instants)
+        strays = (instant_in(path.rpartition("/")[2]) for path in stray_files(self.files, state))
+        retained = self.cleaner.earliest_retained(state)
+        replaced = {time for group, time in state.replaced_at.items() if group in state.view.slices}
+        return ArchiveFacts(
+            timeline=state.timeline,
+            bounds={*retained, *replaced},
+            compactions=[time for time, metadata in state.commits.items() if metadata.is_compacted],
+            strays=set(filter(None, strays)),
+            earliest_retained=min(retained, default=None),
+            followed_until=self._last_compaction_of_metadata_table(state.config),
+        )
 
-    def _retained_by_cleaning(self, state: TableState) -> list[str]:
-        """The earliest write that the last clean retained, and the one that the next clean would retain."""
-        retained: list[str] = []
-        cleans = [i for i in state.timeline.completed if i.action is Action.CLEAN]
-        if cleans:
-            earliest = self.files.clean(state.config, cleans[-1]).earliest_to_retain
-            retained += [earliest] if earliest else []
-        retained += self.cleaner.earliest_retained(state)
-        return retained
+    def _last_compaction_of_metadata_table(self, config: TableConfig) -> str | None:
+        """Its instant, empty if there was none; None without a metadata table.
 
-    def _metadata_table_bound(self, state: TableState) -> list[str]:
-        """Readers of Hudi's metadata table use the instants since its last compaction to see which log files count."""
-        if not state.config.metadata_partitions:
-            return []
-        directory = f"{METADATA_DIRECTORY}/{state.config.layout.timeline_path({})}"
+        Readers of Hudi's metadata table ask the table's active timeline which log files since then count.
+        """
+        if not config.metadata_partitions:
+            return None
+        directory = f"{METADATA_DIRECTORY}/{config.layout.timeline_path({})}"
         names = (entry.path.rpartition("/")[2] for entry in self.files.storage.list(directory))
         compactions = [i for i in Timeline.of_file_names(names).completed if i.action is Action.COMMIT]
-        return [compactions[-1].requested_time if compactions else ""]
+        return compactions[-1].requested_time if compactions else ""
 
     def _listed(self, timeline_path: str) -> _States:
         """The timeline's files by instant, in the order of their states."""

@@ -17,6 +17,7 @@ Old slices are removed without an instant. If a crash leaves files of them, the 
 """
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 from eventide_core.action.metadata_table.compaction import due_instant, old_slices, plan
@@ -66,6 +67,7 @@ class MetadataCompactor:
     def due(self, delta_commits_max: int, moment: str) -> "MetadataCompaction | None":
         """A compaction of all slices that have log files; None if it is not due, or not possible now. Writes nothing.
 
+        It is due also if no slice has one: the table's archival stops at the last compaction of the metadata table.
         `moment` is the completion time of the table's last commit. Raises CorruptLogBlockError, CorruptBaseFileError.
         """
         state = self.table.load()
@@ -76,7 +78,9 @@ class MetadataCompactor:
         if any(self.storage.stat(heartbeat_path(time)) is None for time in facts.open_writes):
             return None
         slices = _slices_with_logs(state, instant)
-        schema = next((stated for stated in map(state.schema, slices) if stated is not None), None)
+        latest = (one for name in facts.partitions for one in state.view(name).latest_slices())
+        stated = map(state.schema, chain(slices, latest))
+        schema = next((schema for schema in stated if schema is not None), None)
         if schema is None or not all(map(state.can_read, slices)):
             return None
         return self._compaction(state, plan(slices, instant, schema), is_begun=False)

@@ -302,6 +302,7 @@ def complete_record_index(
     state = table.load()
     own = {i.requested_time for i in state.facts.timeline.completed}
     missing = [i for i in timeline.completed if i.action is not Action.SAVEPOINT and i.requested_time not in own]
+    missing = [i for i in missing if state.archive.find(i.requested_time) is None]
     if not config.layout.records_completion_times and any(i.action is Action.REPLACE_COMMIT for i in missing):
         return None
     if missing and not actions_made_with(storage, codec, state).issuperset(i.requested_time for i in missing):

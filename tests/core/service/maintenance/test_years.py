@@ -9,11 +9,16 @@ from collections import Counter
 import pytest
 
 from benchmarks.years import SERVICES_EVERY, Life, kinds_of, most_metadata_logs
+from eventide.bootstrap import assemble
+from eventide.table.table_service import TableService
 from eventide.testing.histories import NoLock
 from eventide.testing.inspection.metadata_listing import begin_metadata_table
 from eventide_adapters.format.timeline.archived_lsm import open_archived_timeline
 from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, SimulatedCrash
 from eventide_adapters.storage.memory import MemoryFile, MemoryStorage
+from eventide_core.action.compaction.request import CompactionRequest
+from eventide_core.config import LinkChoice
+from eventide_core.ports import NoProgress
 from eventide_core.service.transaction.outcome import instants_with_outcome
 from support.campaign import IS_PROOF, tries
 
@@ -54,6 +59,36 @@ def grow(life: Life, commits: int) -> None:
             plan = table.plan_compaction(before=life.clock.time_ms)
             table.rollback(table.schedule(plan).instant)
         life.commit()
+
+
+@pytest.mark.parametrize("has_metadata_table", [True, False])
+@pytest.mark.parametrize("version", [6, 9])
+def test_idle_rounds_of_the_table_service_keep_both_timelines_short(version: int, *, has_metadata_table: bool) -> None:
+    """Each publishes a cut and changes no file: nothing is to be cleaned, and the metadata table has nothing to merge."""
+    life = begun(version, has_metadata_table=has_metadata_table)
+    life.options = {
+        **life.options,
+        "hoodie.keep.min.commits": "4",
+        "hoodie.keep.max.commits": "6",
+        "hoodie.cleaner.commits.retained": "2",
+        "hoodie.metadata.compact.max.delta.commits": "3",
+    }
+    grow(life, SERVICES_EVERY)
+    counts: list[Counter[str]] = []
+    for _ in range(24):
+        life.clock.sleep(HOUR_MS)
+        application = assemble(life.uri, life.options, storage=life.storage, clock=life.clock)
+        done = TableService(application, CompactionRequest(None, 60, LinkChoice.COPY)).round(NoProgress())
+        assert (done.compacted is not None, done.troubles) == (True, ())
+        counts.append(kinds_of(files_of(life)))
+    for timeline in ("active timeline", "active timeline of the metadata table"):
+        early, late = ([count[timeline] for count in part] for part in (counts[:12], counts[12:]))
+        assert max(late) <= max(early), timeline
+    table, files = life.table(), assemble(life.uri, life.options, storage=life.storage, clock=life.clock).files
+    listed = files.committed_files(files.config(), files.timeline(files.config()))
+    assert (listed is not None) == has_metadata_table
+    assert len(table.snapshot().to_arrow()) == 40
+    assert table.verify().ok
 
 
 @pytest.mark.campaign

@@ -1,0 +1,64 @@
+"""An inflight file without its plan: `verify` names it, and after its cure every service goes on."""
+
+from pathlib import Path
+
+import pytest
+
+from eventide import Table
+from eventide.testing.histories import Layout
+from eventide_core.errors import EventideError
+from eventide_core.ports import NoProgress
+from support import golden
+from support.pasts import LAYOUTS, begin_past, clean
+from support.paused import Others, verified
+
+TIME = "20991121000000000"
+PLANNED = ("compaction", "logcompaction", "replacecommit", "clean", "rollback", "restore")
+SERVICES = {"hoodie.keep.min.commits": 1, "hoodie.keep.max.commits": 2, "hoodie.cleaner.commits.retained": 1}
+
+
+def remarks_and_findings(table: Table) -> tuple[list[str], list[tuple[str, str, str]]]:
+    check = next(check for check in table.verify().checks if check.name == "timeline")
+    return [str(remark) for remark in check.remarks], [(f.path, f.problem, f.cure) for f in check.findings]
+
+
+@pytest.mark.parametrize("name", ["v6_no_deletes", "v9_no_deletes"])
+@pytest.mark.parametrize("action", PLANNED)
+def test_an_inflight_action_without_its_plan_is_named_with_its_cure(action: str, name: str, tmp_path: Path) -> None:
+    """The file of a process that slept before it put it: others have ended the action, or undone it, and archived it."""
+    path = golden.unpack(name, tmp_path)
+    timeline = ".hoodie" if name.startswith("v6") else ".hoodie/timeline"
+    late = path / timeline / f"{TIME}.{action}.inflight"
+    late.write_bytes(b"")
+    table = Table.open(str(path), SERVICES)
+    _, ((place, problem, cure),) = remarks_and_findings(table)
+    assert (place, problem) == (f"{timeline}/{late.name}", f"is an inflight {action} without a plan")
+    if "remove the file" in cure:
+        with pytest.raises(EventideError):
+            table.clean(1)
+        late.unlink()
+    else:
+        assert cure == f'run `table.rollback("{TIME}", force=True)`'
+        table.rollback(TIME, force=True)
+    assert remarks_and_findings(table) == ([], [])
+    table.clean(1)
+    table.archive()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: str(layout.version))
+def test_what_has_completed_without_a_plan_is_remarked_on_and_archived(layout: Layout) -> None:
+    """Version 6 has the plan in a field of its own in the archive: there is none for an inflight file alone."""
+    past = begin_past(clean, layout)
+    past.bench.load(past.start)
+    others = Others(past.bench)
+    others.go_on(1)
+    (requested,) = (path for path in past.bench.storage.dump() if path.endswith(".clean.requested"))
+    past.bench.storage.delete(requested)
+    found = past.bench.process().verifier.verify(is_deep=True, progress=NoProgress())
+    assert not found.failed
+    (remark,) = next(check for check in found.checks if check.name == "timeline").remarks
+    inflight = requested.replace("requested", "inflight")
+    assert str(remark).startswith(f"{inflight} has no plan beside it")
+    others.go_on(3)
+    assert inflight not in past.bench.storage.dump()
+    assert verified(past.bench.process()) == ""
