@@ -343,7 +343,10 @@ class LockError(BusyError):
 
 
 class CompletedMeanwhileError(BusyError):
-    """What was to be undone has completed meanwhile, and stays. Run the rollback again to undo it nevertheless."""
+    """A write or compaction completed while its rollback began, and stays.
+
+    Run the rollback again to undo it nevertheless.
+    """
 
 
 class LockLostError(LockError):

@@ -1,4 +1,4 @@
-"""The pages of docs/reference, made from the code: options, command line, errors.
+"""The pages of docs/reference, made from the code: options, command line, errors, steps.
 
 `./run docs` writes them (`python -m support.reference_pages`). A test compares the committed pages with the output.
 """
@@ -8,6 +8,7 @@ from pathlib import Path
 from support.reference_pages.command_line import command_line_page
 from support.reference_pages.configuration import configuration_page
 from support.reference_pages.errors import errors_page
+from support.reference_pages.steps import steps_page
 
 DIRECTORY = Path(__file__).parents[3] / "docs" / "reference"
 
@@ -18,4 +19,5 @@ def pages() -> dict[str, str]:
         "configuration.md": configuration_page(),
         "command_line.md": command_line_page(),
         "errors.md": errors_page(),
+        "steps.md": steps_page(),
     }

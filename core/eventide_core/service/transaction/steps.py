@@ -40,12 +40,12 @@ class Fence(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ActionStep:
     """One file that an action puts, if absent.
 
-    `file`: its name. `lock`: who may put it. `first`: the state with which the action begins. `late`: what a late put that
-    isn't withdrawn, because its process died, would do to readers of eventide and of stock Hudi. `ended_by`: what removes
-    it, or makes it harmless. `crash`: what a crash after the step leaves.
+    `file`: its name. `lock`: who may put it. `fence`: what is looked at after the put. `first`: the state with which the
+    action begins. `late`: what a late put that isn't withdrawn, because its process died, would do to readers of eventide
+    and of stock Hudi. `ended_by`: what removes it, or makes it harmless. `crash`: what a crash after the step leaves.
     """
 
     file: str
@@ -62,14 +62,14 @@ _S1 = "a stray of rule 1 or 2; stock: what was archived since is missing"
 _NEXT_ACTION = "the next action under the lock"
 _NOTHING = "nothing: no reader counts it"
 
-STEPS: Final[Mapping[tuple[Kind, State], Step]] = {
-    (Kind.WRITE, State.REQUESTED): Step(
+STEPS: Final[Mapping[tuple[Kind, State], ActionStep]] = {
+    (Kind.WRITE, State.REQUESTED): ActionStep(
         "W.deltacommit.requested", _LOCK, Fence.LEASE, _S1, _NEXT_ACTION, "a pending write, rolled back once it is dead"
     ),
-    (Kind.WRITE, State.INFLIGHT): Step(
+    (Kind.WRITE, State.INFLIGHT): ActionStep(
         "W.deltacommit.inflight", _LOCK, Fence.LEASE, _S1, _NEXT_ACTION, "a pending write, rolled back once it is dead"
     ),
-    (Kind.WRITE, State.COMPLETED): Step(
+    (Kind.WRITE, State.COMPLETED): ActionStep(
         "W.deltacommit",
         _LOCK,
         Fence.CALLER,
@@ -79,13 +79,13 @@ STEPS: Final[Mapping[tuple[Kind, State], Step]] = {
         + _NEXT_ACTION,
         "the write is committed",
     ),
-    (Kind.COMPACTION, State.REQUESTED): Step(
+    (Kind.COMPACTION, State.REQUESTED): ActionStep(
         "C.compaction.requested", _LOCK, Fence.LEASE, _S1, _NEXT_ACTION, "a plan, which any engine may run"
     ),
-    (Kind.COMPACTION, State.INFLIGHT): Step(
+    (Kind.COMPACTION, State.INFLIGHT): ActionStep(
         "C.compaction.inflight", _LOCK, Fence.LEASE, _S1, _NEXT_ACTION, "a plan, which the next run continues"
     ),
-    (Kind.COMPACTION, State.COMPLETED): Step(
+    (Kind.COMPACTION, State.COMPLETED): ActionStep(
         "C.commit",
         _LOCK,
         Fence.REQUEST,
@@ -93,7 +93,7 @@ STEPS: Final[Mapping[tuple[Kind, State], Step]] = {
         _NEXT_ACTION,
         "the compaction is committed",
     ),
-    (Kind.PLAN_OF_HUDI, State.INFLIGHT): Step(
+    (Kind.PLAN_OF_HUDI, State.INFLIGHT): ActionStep(
         "C.compaction.inflight",
         _LOCK,
         Fence.REQUEST,
@@ -101,7 +101,7 @@ STEPS: Final[Mapping[tuple[Kind, State], Step]] = {
         _NEXT_ACTION,
         "eventide's attempt, which the next run continues; Hudi begins again",
     ),
-    (Kind.PLAN_OF_HUDI, State.COMPLETED): Step(
+    (Kind.PLAN_OF_HUDI, State.COMPLETED): ActionStep(
         "C.commit",
         _LOCK,
         Fence.REQUEST,
@@ -109,7 +109,7 @@ STEPS: Final[Mapping[tuple[Kind, State], Step]] = {
         _NEXT_ACTION,
         "the compaction is committed",
     ),
-    (Kind.CLEAN, State.REQUESTED): Step(
+    (Kind.CLEAN, State.REQUESTED): ActionStep(
         "c.clean.requested",
         _LOCK,
         Fence.LEASE,
@@ -117,7 +117,7 @@ STEPS: Final[Mapping[tuple[Kind, State], Step]] = {
         "the next clean, which ends it",
         "a clean, which the next one ends",
     ),
-    (Kind.CLEAN, State.INFLIGHT): Step(
+    (Kind.CLEAN, State.INFLIGHT): ActionStep(
         "c.clean.inflight",
         _OWNER,
         Fence.REQUEST,
@@ -125,10 +125,10 @@ STEPS: Final[Mapping[tuple[Kind, State], Step]] = {
         "the next clean, which ends it",
         "a clean, which the next one ends",
     ),
-    (Kind.CLEAN, State.COMPLETED): Step(
+    (Kind.CLEAN, State.COMPLETED): ActionStep(
         "c.clean", _LOCK, Fence.LEASE, _NOTHING, "the next archival", "the clean is complete"
     ),
-    (Kind.ROLLBACK, State.REQUESTED): Step(
+    (Kind.ROLLBACK, State.REQUESTED): ActionStep(
         "r.rollback.requested",
         _LOCK,
         Fence.LEASE,
@@ -136,7 +136,7 @@ STEPS: Final[Mapping[tuple[Kind, State], Step]] = {
         "the next write, clean or rollback, which ends it, or finds it void",
         "a rollback that others end",
     ),
-    (Kind.ROLLBACK, State.INFLIGHT): Step(
+    (Kind.ROLLBACK, State.INFLIGHT): ActionStep(
         "r.rollback.inflight",
         _LOCK,
         Fence.LEASE,
@@ -144,10 +144,10 @@ STEPS: Final[Mapping[tuple[Kind, State], Step]] = {
         "the next write, clean or rollback, which ends it, or finds it void",
         "a rollback that others end",
     ),
-    (Kind.ROLLBACK, State.COMPLETED): Step(
+    (Kind.ROLLBACK, State.COMPLETED): ActionStep(
         "r.rollback", _LOCK, Fence.LEASE, _NOTHING, "the next archival", "the rollback is complete"
     ),
-    (Kind.RESTORE, State.REQUESTED): Step(
+    (Kind.RESTORE, State.REQUESTED): ActionStep(
         "s.restore.requested",
         _LOCK,
         Fence.LEASE,
@@ -155,13 +155,13 @@ STEPS: Final[Mapping[tuple[Kind, State], Step]] = {
         _NEXT_ACTION,
         "nothing is undone yet: another run of the restore continues it, or the next action removes it",
     ),
-    (Kind.RESTORE, State.INFLIGHT): Step(
+    (Kind.RESTORE, State.INFLIGHT): ActionStep(
         "s.restore.inflight", _LOCK, Fence.LEASE, _NOTHING, "another run of the restore", "another run completes it"
     ),
-    (Kind.RESTORE, State.COMPLETED): Step(
+    (Kind.RESTORE, State.COMPLETED): ActionStep(
         "s.restore", _LOCK, Fence.LEASE, _NOTHING, "stays on the timeline", "the restore is complete"
     ),
-    (Kind.SAVEPOINT, State.INFLIGHT): Step(
+    (Kind.SAVEPOINT, State.INFLIGHT): ActionStep(
         "W.savepoint.inflight",
         _LOCK,
         Fence.LEASE,
@@ -170,16 +170,16 @@ STEPS: Final[Mapping[tuple[Kind, State], Step]] = {
         "a pin, with the list of files, which the next such action completes",
         State.INFLIGHT,
     ),
-    (Kind.SAVEPOINT, State.COMPLETED): Step(
+    (Kind.SAVEPOINT, State.COMPLETED): ActionStep(
         "W.savepoint",
         _LOCK,
         Fence.LEASE,
         "none is late while its pin is there, for its files are; without the pin it is withdrawn",
-        "`savepoint --delete`",
+        "the deletion of the savepoint",
         "the savepoint is complete",
         State.INFLIGHT,
     ),
-    (Kind.METADATA_UPDATE, State.REQUESTED): Step(
+    (Kind.METADATA_UPDATE, State.REQUESTED): ActionStep(
         "W.deltacommit.requested, of the metadata table",
         _LOCK,
         Fence.CALLER,
@@ -187,7 +187,7 @@ STEPS: Final[Mapping[tuple[Kind, State], Step]] = {
         "the rollback of W",
         "nobody sees it",
     ),
-    (Kind.METADATA_UPDATE, State.INFLIGHT): Step(
+    (Kind.METADATA_UPDATE, State.INFLIGHT): ActionStep(
         "W.deltacommit.inflight, of the metadata table",
         _LOCK,
         Fence.CALLER,
@@ -195,7 +195,7 @@ STEPS: Final[Mapping[tuple[Kind, State], Step]] = {
         "the rollback of W",
         "nobody sees it",
     ),
-    (Kind.METADATA_UPDATE, State.COMPLETED): Step(
+    (Kind.METADATA_UPDATE, State.COMPLETED): ActionStep(
         "W.deltacommit, of the metadata table",
         _LOCK,
         Fence.CALLER,
@@ -203,7 +203,7 @@ STEPS: Final[Mapping[tuple[Kind, State], Step]] = {
         "the rollback of W",
         "nobody sees it before the table's own commit",
     ),
-    (Kind.METADATA_COMPACTION, State.REQUESTED): Step(
+    (Kind.METADATA_COMPACTION, State.REQUESTED): ActionStep(
         "M.compaction.requested, of the metadata table",
         _LOCK,
         Fence.LEASE,
@@ -211,7 +211,7 @@ STEPS: Final[Mapping[tuple[Kind, State], Step]] = {
         _NEXT_ACTION,
         "a plan, which the next action of any engine runs",
     ),
-    (Kind.METADATA_COMPACTION, State.INFLIGHT): Step(
+    (Kind.METADATA_COMPACTION, State.INFLIGHT): ActionStep(
         "M.compaction.inflight, of the metadata table",
         _LOCK,
         Fence.LEASE,
@@ -219,7 +219,7 @@ STEPS: Final[Mapping[tuple[Kind, State], Step]] = {
         _NEXT_ACTION,
         "a plan, which is run again",
     ),
-    (Kind.METADATA_COMPACTION, State.COMPLETED): Step(
+    (Kind.METADATA_COMPACTION, State.COMPLETED): ActionStep(
         "M.commit, of the metadata table",
         _LOCK,
         Fence.LEASE,
@@ -227,7 +227,7 @@ STEPS: Final[Mapping[tuple[Kind, State], Step]] = {
         _NEXT_ACTION,
         "the compaction is committed",
     ),
-    (Kind.METADATA_TABLE, State.REQUESTED): Step(
+    (Kind.METADATA_TABLE, State.REQUESTED): ActionStep(
         "0.deltacommit.requested, of a new metadata table",
         _LOCK,
         Fence.CALLER,
@@ -235,7 +235,7 @@ STEPS: Final[Mapping[tuple[Kind, State], Step]] = {
         "the next rebuild",
         "nobody reads it",
     ),
-    (Kind.METADATA_TABLE, State.INFLIGHT): Step(
+    (Kind.METADATA_TABLE, State.INFLIGHT): ActionStep(
         "0.deltacommit.inflight, of a new metadata table",
         _LOCK,
         Fence.CALLER,
@@ -243,7 +243,7 @@ STEPS: Final[Mapping[tuple[Kind, State], Step]] = {
         "the next rebuild",
         "nobody reads it",
     ),
-    (Kind.METADATA_TABLE, State.COMPLETED): Step(
+    (Kind.METADATA_TABLE, State.COMPLETED): ActionStep(
         "0.deltacommit, of a new metadata table",
         _LOCK,
         Fence.LEASE,
@@ -252,3 +252,102 @@ STEPS: Final[Mapping[tuple[Kind, State], Step]] = {
         "nobody reads it before the table's settings name it",
     ),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class OtherFile:
+    """A `file` that an action puts beside the timelines, in `module` of the core's `service` room, or in an adapter.
+
+    `put`: how. `late`: what a late put does, and what makes it harmless.
+    """
+
+    file: str
+    module: str
+    put: str
+    late: str
+
+
+OTHER_FILES: Final = (
+    OtherFile(
+        "base file, log file, marker of a write",
+        "adapters: format/write",
+        "if absent, under names of its own instant",
+        "undone: nothing, the record of the undoing shows that the file doesn't count; the next clean removes a base file "
+        "and, from version 8 on, a log file. Stock Hudi on version 6 shows the rows of a log file once it is archived beyond",
+    ),
+    OtherFile(
+        "base file, left-over, marker of a compaction",
+        "compaction/compact_slice",
+        "if absent, under the names in the plan",
+        "executed: the same content as the file of the other process. Cleaned since: a file of an old slice, removed by the "
+        "process itself where the metadata table shows it, else by the next clean",
+    ),
+    OtherFile(
+        "attempt at a plan of another engine",
+        "compaction/foreign_plan",
+        "if absent, under the table lock",
+        "nothing: a number that nobody uses. So two attempts never share the name of a base file",
+    ),
+    OtherFile(
+        "outcome of an instant",
+        "transaction/outcome",
+        "if absent, never replaced",
+        "the first claim decides; a late one finds it, and its process ends what the first one decided",
+    ),
+    OtherFile(
+        "command block of a rollback (version 6)",
+        "rollback/run",
+        "if absent",
+        "nothing: it names an instant that is undone",
+    ),
+    OtherFile("partition mark", "write/append", "if absent", "nothing: every writer of the partition puts the same"),
+    OtherFile(
+        "history of Hudi's internal schemas",
+        "write/table_schema",
+        "if absent, under the instant of the write",
+        "nothing: one whose write has not completed doesn't count",
+    ),
+    OtherFile(
+        "hoodie.properties of a new table",
+        "state/table_files",
+        "if absent, in the step before the first commit",
+        "a table without a write, which the next writer finds",
+    ),
+    OtherFile(
+        "hoodie.properties without a metadata table, or with a new one",
+        "metadata_table/drop, metadata_table/rebuild",
+        "replaced; the lock is checked before and after",
+        "the metadata table is taken out of use: readers list the directories",
+    ),
+    OtherFile(
+        "partition marks, empty log files, settings and index definitions of a new metadata table",
+        "metadata_table/initialization",
+        "replaced",
+        "nothing: the table's settings don't name it",
+    ),
+    OtherFile(
+        "marker of a table that is derived from others",
+        "facts/sources",
+        "if absent",
+        "nothing: it says only that a commit may name sources",
+    ),
+    OtherFile(
+        "view and state of a consumer of windows",
+        "state/window_consumers",
+        "if absent, under the next number",
+        "a later state shows that the step didn't count: the process removes its own",
+    ),
+    OtherFile(
+        "backup of a repair, and what it changes",
+        "repair/backup",
+        "the step into the backup first, under the table lock",
+        "the step is in the backup, and undoing the repair restores it",
+    ),
+    OtherFile(
+        "archived timeline: file, manifest, `_version_`",
+        "adapters: format/timeline",
+        "if absent, under the next number; `_version_` is replaced",
+        "another archival has the number: it is refused. The last manifest counts, whatever `_version_` says",
+    ),
+)
+"""Held against the code by tests/architecture/test_one_way_to_act.py."""
