@@ -273,7 +273,7 @@ OTHER_FILES: Final = (
         "adapters: format/write",
         "if absent, under names of its own instant",
         "undone: nothing, the record of the undoing shows that the file doesn't count; the next clean removes a base file "
-        "and, from version 8 on, a log file. Stock Hudi on version 6 shows the rows of a log file once it is archived beyond",
+        "and, from version 8 on, a log file. On version 6, stock Hudi shows the rows of a log file once it is archived",
     ),
     OtherFile(
         "base file, left-over, marker of a compaction",
