@@ -34,6 +34,8 @@ from eventide_core.service.transaction.outcome import settled_outcomes
 from eventide_core.service.transaction.timeline_files import TimelineFiles, delete_each
 from eventide_core.table.files.file_name import instant_in
 from eventide_core.table.files.table_path import METADATA_DIRECTORY
+from eventide_core.table.property_keys import CREATE_SCHEMA
+from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.archived_timeline import MergeLimits
 from eventide_core.table.timeline.compaction_extra_metadata import CompactionExtraMetadata
@@ -41,6 +43,8 @@ from eventide_core.table.timeline.instant import Action, Instant, State
 from eventide_core.table.timeline.timeline import Timeline
 
 _LEVEL_BYTES_MAX = 128 * 1024**2  # a merge holds the merged file in memory; Hudi's limit is 1 GB
+_WITHOUT_SCHEMA = frozenset(("CLUSTER", "COMPACT", "INDEX", "LOG_COMPACT"))
+"""The operations whose commits Hudi doesn't ask for the table's schema."""
 _STEPS = (State.REQUESTED, State.INFLIGHT, State.COMPLETED)
 _States = Mapping[tuple[str, bool], list[tuple[Instant, FileInfo]]]
 
@@ -148,7 +152,7 @@ class Archiver:
         replaced = {time for group, time in state.replaced_at.items() if group in state.view.slices}
         return ArchiveFacts(
             timeline=state.timeline,
-            bounds={*retained, *replaced},
+            bounds={*retained, *replaced, *_sources_of_schema(state)},
             compactions=[time for time, metadata in state.commits.items() if metadata.is_compacted],
             strays=set(filter(None, strays)),
             earliest_retained=min(retained, default=None),
@@ -181,6 +185,21 @@ class Archiver:
             for instant, entry in states.get(_family(completed), ())
         )
         return ArchivedAction(completed, files)
+
+
+def _sources_of_schema(state: TableState) -> list[str]:
+    """The write from which Hudi's readers have the table's schema; none if the table's properties state the same one.
+
+    They ask the last commit that isn't of a table service, else the properties, else a file of the last commit with files.
+    Without any, they show no row.
+    """
+    created, known = state.config.properties.get(CREATE_SCHEMA), state.known_schema
+    if created and known is not None and AvroSchema.of(created).without_meta_fields().parsed == known.parsed:
+        return []
+    commits = [(i.requested_time, state.commits[i.requested_time]) for i in state.timeline.writes]
+    stating = [t for t, commit in commits if commit.schema and commit.operation_type not in _WITHOUT_SCHEMA]
+    with_files = [] if created else [time for time, commit in commits if commit.stats]
+    return sorted([*stating, *with_files])[-1:]
 
 
 def _family(instant: Instant) -> tuple[str, bool]:
