@@ -7,6 +7,7 @@ from functools import cache, partial
 
 from eventide import Table
 from eventide.bootstrap import Application
+from eventide.table.table_service import TableService
 from eventide.testing.crash_enumeration import Bench, Moment, Protocol
 from eventide.testing.histories import EPOCH_MS, SCHEMA, Commit, Layout, Story, delete, put, records
 from eventide.testing.living_table.stock_engine import schedule_as_stock
@@ -34,7 +35,6 @@ from support.paused import (
     difference,
     ingest,
     merged,
-    serve,
     verified,
     wakings,
 )
@@ -175,15 +175,29 @@ def _plain(run: Protocol, layout: Layout) -> Scene:
     return replace(_of(pasts.clean, layout), run=run, again=run)
 
 
+BEYOND_THE_CUT: tuple[Commit, ...] = (
+    (put("k1", 24, "merged"), put("k2", 25, "merged", partition="b")),
+    (put("k0", 26, "merged"), put("k3", 40, "left over")),
+    (put("k1", 41, "left over"), put("k2", 42, "left over", partition="b")),
+)
+
+
 def _compact(cut: CutMode, layout: Layout) -> Scene:
+    """It merges log files, and leaves others over."""
+
     def run(application: Application) -> None:
         application.pending.end(NoProgress())
-        request = CompactionRequest(EPOCH_MS + 16, None, LinkChoice.COPY, cut=cut)
+        request = CompactionRequest(EPOCH_MS + 30, None, LinkChoice.COPY, cut=cut)
         draft = application.scheduler.schedule(request)
         if draft.idle is None:
             application.runner.execute(draft.plan.instant, NoProgress())
 
-    return _plain(run, layout)
+    plain = _plain(run, layout)
+    plain.bench.load(plain.start)
+    for changes in BEYOND_THE_CUT:
+        plain.bench.clock.sleep(10)
+        ingest(changes)(plain.bench.process())
+    return replace(plain, start=plain.bench.moment(), before=(rows := shown(plain.bench.process())), after=rows)
 
 
 def _run_plan_of_hudi(layout: Layout) -> Scene:
@@ -349,7 +363,14 @@ def _repair_metadata_table(layout: Layout) -> Scene:
 
 
 def _serve(layout: Layout) -> Scene:
-    return replace(_of(pasts.undo_failed, layout), run=serve, again=serve)
+    """A round that undoes a write, merges a log file, cleans and archives."""
+
+    def run(application: Application) -> None:
+        request = CompactionRequest(EPOCH_MS + 22, None, LinkChoice.COPY)
+        for trouble in TableService(application, request).round(NoProgress()).troubles:
+            raise trouble.error
+
+    return replace(_of(pasts.undo_failed, layout), run=run, again=run)
 
 
 SCENES: dict[str, Callable[[Layout], Scene]] = {
