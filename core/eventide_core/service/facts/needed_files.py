@@ -100,7 +100,7 @@ def stray_left_overs(files: TableFiles, state: TableState) -> tuple[str, ...]:
     start = state.timeline.start
     gone = {
         instant
-        for instant in state.compactions
+        for instant in sorted(state.compactions)
         if state.timeline.find(instant) is None
         and ((start is not None and instant > start) or is_rolled_back(files.storage, instant))
         and not _is_planned(files, state, instant)

@@ -49,8 +49,8 @@ EXPECTED: Final = (
 )
 """What a user is told where several processes work on a table. Anything else is a fault of eventide's."""
 KNOWN: Final = (MissingFileError, UnsupportedTableError)
-"""Faults that are known, and would hide others: a file that others have removed is reported as lost, not as a race; and beside
-a rebuild of the metadata table, its index looks like one that isn't supported."""
+"""Faults that are known, and would hide others: a file that others have removed is reported as lost, not as a race; and
+beside a rebuild of the metadata table, its index looks like one that isn't supported."""
 _BEHIND_TICKS: Final = (0, 1, 3, 8, 15)
 _LIVES: Final = 4  # verbs that a process does on average
 

@@ -39,13 +39,17 @@ class Fate(Enum):
 
 @dataclass(slots=True, eq=False)
 class Write:
-    """`began` and `ended` are moments of the ledger; `ended` is None until the writer knows that it has succeeded."""
+    """`began` and `ended` are moments of the ledger; `ended` is None until the writer knows that it has succeeded.
+
+    `meets_a_restore`: one ran while the write did, and may have undone it between its commit and its answer.
+    """
 
     number: int
     changes: Commit
     began: int
     ended: int | None = None
     fate: Fate = Fate.UNKNOWN
+    meets_a_restore: bool = False
 
     @property
     def marker(self) -> str:
@@ -106,15 +110,16 @@ class Ledger:
         return write
 
     def succeeded(self, writer: str, write: Write) -> None:
-        """The writer knows that it has. A restore that has run meanwhile has decided its fate already."""
+        """The writer knows that it has."""
         write.ended = self.now()
-        if write.fate is Fate.UNKNOWN:
+        if not write.meets_a_restore:
             write.fate = Fate.KEPT
         self._own[writer][write.changes[0].key] = write.changes[0].word is not None
 
     def restored(self, saved: Saved, began: int | None) -> None:
         """A restore that began at that moment has succeeded; None: it may have happened, or may happen later."""
         for write in self.writes:
+            write.meets_a_restore |= write.ended is None
             if write.ended is not None and write.ended < saved.began:
                 continue
             if began is not None and write.began > saved.ended and write.ended is not None and write.ended < began:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, Self
 from uuid import UUID
 
 from eventide.bootstrap import Application, assemble
@@ -67,11 +67,10 @@ class Store:
         self.say(who, f"{_masked(step)}: {answer}" if is_said else _masked(step))
         return answer
 
-    def remove_stuck_locks(self) -> None:
+    def remove_stuck_lock(self, claim: str) -> None:
         """What a person does after a process has died while it removed a lock that expires."""
-        stuck = [path for path in self.storage.dump() if path.startswith(f"{LOCK_PREFIX}.")]
-        for path in (LOCK_PREFIX, *stuck) if stuck else ():
-            self.say("person", f"removes {'lock.#' if path in stuck else 'lock'}")
+        for path in (LOCK_PREFIX, claim):
+            self.say("person", f"removes {'lock.#' if path == claim else 'lock'}")
             self.storage.delete(path)
 
 
@@ -100,6 +99,7 @@ class Process:
         self.scheduler = actor.store.scheduler
         self.is_over = False
         self._continues_ms = 0
+        self._claim: str | None = None
 
     # ports.Clock
     def now_ms(self) -> int:
@@ -121,7 +121,7 @@ class Process:
         actor, store = self.actor, self.store
         actor.requests += 1
         store.requests += 1
-        is_write = step.kind not in READS
+        is_write = step.kind not in READS and not step.path.startswith(LOCK_PREFIX)
         mishap = None if store.is_calm else actor.luck(actor.requests, is_write)
         if mishap is not None:
             store.mishaps.append(mishap)
@@ -132,6 +132,8 @@ class Process:
         if trouble is Trouble.ERROR or (trouble is Trouble.LOST and not is_write):
             raise StorageError(f"simulated failure: {step} did not happen")
         answer = store.apply(actor.name, step)
+        if step.path.startswith(f"{LOCK_PREFIX}."):
+            self._claim = step.path if step.kind == "put_if_absent" and answer else None
         if trouble is Trouble.LOST:
             raise StorageError(f"simulated failure: the answer to {step} was lost")
         return answer
@@ -158,8 +160,8 @@ class Process:
 
     def _die(self) -> None:
         self.is_over = True
-        if any(path.startswith(f"{LOCK_PREFIX}.") for path in self.store.storage.dump()):
-            self.scheduler.call(self.store.remove_stuck_locks, LOCK_EXPIRY_MS)
+        if self._claim is not None:
+            self.scheduler.call(partial(self.store.remove_stuck_lock, self._claim), LOCK_EXPIRY_MS)
         raise SimulatedCrash(f"{self.actor.name} was killed")
 
     def _require_alive(self) -> None:
@@ -215,7 +217,7 @@ class _StockLease:
     def check(self) -> None:
         """Always succeeds."""
 
-    def __enter__(self) -> "_StockLease":
+    def __enter__(self) -> Self:
         self.lease.__enter__()
         return self
 

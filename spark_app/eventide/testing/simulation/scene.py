@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass, field
 
-from eventide import Table
 from eventide.bootstrap import Application, assemble
 from eventide.engine_local import LocalEngine
+from eventide.table.table import Table
 from eventide.testing.inspection.observation import Observer
 from eventide.testing.oracle import Rows
 from eventide.testing.simulation.ledger import BrokenPromiseError, Ledger, Saved
@@ -55,8 +55,8 @@ class Scene:
         return self.turns_left > 0
 
     def count_turn(self, *, has_done: bool) -> None:
-        """The storm ends after so many turns that succeeded, or that failed ten times as often."""
-        self.turns_left -= 10 if has_done else 1
+        """The storm ends after so many turns that succeeded, or that failed four times as often."""
+        self.turns_left -= 4 if has_done else 1
         if not self.is_storm:
             self.store.is_calm = True
 

@@ -7,7 +7,6 @@
 4. The world is at rest: all checks.
 """
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
@@ -69,7 +68,7 @@ def run_world(lot: Lot) -> Outcome:
 def _begin(lot: Lot) -> Scene:
     clock = ManualClock()
     scheduler = Scheduler(clock.time_ms)
-    storage = MemoryStorage.from_dump(f"simulation-{os.getpid()}", {}, now_ms=lambda: scheduler.now_ms)
+    storage = MemoryStorage.from_dump("simulation", {}, now_ms=lambda: scheduler.now_ms)
     scene = Scene(lot, Store(scheduler, storage, options_of(lot)))
     Story.begin(lot.layout, storage, clock).commit(scene.ledger.base)
     scheduler.now_ms = clock.time_ms + 1_000
@@ -111,12 +110,11 @@ def _live(scene: Scene) -> None:
         for name in lot.actors
     ]
     for number in range(1, lot.storms + 1):
-        scene.turns_left, scene.store.is_calm, scene.store.is_disturbed = 10 * lot.turns, False, False
+        scene.turns_left, scene.store.is_calm, scene.store.is_disturbed = 4 * lot.turns, False, False
         for actor in actors:
             _start(scene, actor, 0)
         scheduler.run()
         scheduler.now_ms += _REST_MS
-        scene.store.remove_stuck_locks()
         scene.store.say("world", f"rest {number}")
         _bring_to_rest(scene)
         scene.check_at_rest()
