@@ -103,7 +103,7 @@ class Lot:
             index=dice.choice(("BUCKET", "BUCKET", "SIMPLE")),
         )
         others = [name for name in SOMETIMES if name != "rebuilder" or layout.has_metadata_table]
-        chosen = set(dice.sample(others, dice.randint(3, 8)))
+        chosen = {"service", *dice.sample(others, dice.randint(3, 8))}
         return cls(
             seed,
             layout,
