@@ -1,6 +1,6 @@
 """Mutants that only several processes on one table reveal, and in how many simulated worlds each of them is found.
 
-python -m support.mutants.of_worlds [WORLDS]      # the table of docs/verification.md; PYTHONPATH has `tests`
+    PYTHONPATH=tests python -m support.mutants.of_worlds [WORLDS]
 """
 
 import itertools
