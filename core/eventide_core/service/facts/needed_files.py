@@ -100,7 +100,7 @@ def stray_files(files: TableFiles, state: TableState) -> tuple[str, ...]:
     start, undone = state.timeline.start, state.timeline.undone
     gone = {
         instant
-        for instant in state.ended
+        for instant in sorted(state.ended)
         if state.timeline.find(instant) is None
         and (instant in undone or (start is not None and instant > start))
         and not _is_planned(files, state, instant)

@@ -36,7 +36,8 @@ _Fields = Sequence[AvroField]
 
 
 @contextmanager
-def _standing_in(module: ModuleType, name: str, function: Callable[..., Any]) -> Iterator[None]:
+def standing_in(module: ModuleType, name: str, function: Callable[..., Any]) -> Iterator[None]:
+    """`function` takes the place of a module's own one."""
     own = getattr(module, name)
     setattr(module, name, function)
     try:
@@ -60,10 +61,10 @@ class Decoded:
     @contextmanager
     def used(self) -> Iterator[None]:
         with (
-            _standing_in(log_blocks, "read_headers", self._of_headers),
-            _standing_in(log_records, "iter_avro_block", self._of_avro_block),
-            _standing_in(log_records, "decode_delete_block", self._of_delete_block),
-            _standing_in(slice_reader, "read_keyed_base", self._of_base),
+            standing_in(log_blocks, "read_headers", self._of_headers),
+            standing_in(log_records, "iter_avro_block", self._of_avro_block),
+            standing_in(log_records, "decode_delete_block", self._of_delete_block),
+            standing_in(slice_reader, "read_keyed_base", self._of_base),
         ):
             yield
 

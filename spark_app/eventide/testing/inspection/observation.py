@@ -95,7 +95,7 @@ class Observer:
         now = replace(application.freshness, facts=facts).now(state)
         read = cache(application.storage.read)  # safe, because the table doesn't change during the queries
         answered = [i for i in instants if promised is None or i in promised]
-        as_of = {instant: self._rows(application, read, queries.as_of(instant)) for instant in answered}
+        as_of = {instant: self.rows(application, read, queries.as_of(instant)) for instant in answered}
         spans: dict[frozenset[str], Rows] = {}
         for instant in answered:
             last = instants.index(instant)
@@ -106,16 +106,16 @@ class Observer:
                 if begin is not None:  # the completion time of an archived commit is unknown
                     with suppress(CleanedHistoryError):
                         plan = queries.incremental(begin, end)
-                        spans[frozenset(instants[first : last + 1])] = self._rows(application, read, plan)
+                        spans[frozenset(instants[first : last + 1])] = self.rows(application, read, plan)
         # Without an end, the span includes the compactions after the last commit.
-        spans[frozenset({*instants, "now"})] = self._rows(application, read, queries.incremental("0", None))
+        spans[frozenset({*instants, "now"})] = self.rows(application, read, queries.incremental("0", None))
         for instant in instants if tries_the_rest else ():
             with suppress(CleanedHistoryError):
-                as_of[instant] = self._rows(application, read, queries.as_of(instant))
+                as_of[instant] = self.rows(application, read, queries.as_of(instant))
         return Seen(
             state=state,
-            snapshot=self._rows(application, read, queries.snapshot()),
-            read_optimized=self._rows(application, read, queries.read_optimized()),
+            snapshot=self.rows(application, read, queries.snapshot()),
+            read_optimized=self.rows(application, read, queries.read_optimized()),
             as_of=as_of,
             incremental=spans,
             freshness=ExpectedFreshness(
@@ -127,7 +127,8 @@ class Observer:
             ),
         )
 
-    def _rows(self, application: Application, read: Callable[[str], bytes], plan: QueryPlan) -> Rows:
+    def rows(self, application: Application, read: Callable[[str], bytes], plan: QueryPlan) -> Rows:
+        """The rows of a query. A file of the same path has the same content as long as `read` says so."""
         rows = [row for part in plan.slices for row in self._of_slice(application, read, part, plan)]
         assert len({row[:2] for row in rows}) == len(rows), f"I10, a key is there twice: {sorted(rows)}"
         return frozenset(rows)

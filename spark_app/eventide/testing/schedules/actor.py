@@ -6,24 +6,21 @@ actor runs from its start. It receives the answers that lead to that point, and 
 possible, which adds a branch. Each run checks that the actor does the same after the same answers.
 """
 
-import io
 import threading
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Hashable, Iterable
 from copy import copy
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO, Self, TypeVar
+from typing import Any, Self
 
 from eventide.bootstrap import Application, assemble
 from eventide.engine_local import LocalEngine
 from eventide.testing.crash_enumeration import Protocol
 from eventide.testing.histories import ManualClock
+from eventide.testing.schedules.storage import StorageOfSteps
 from eventide.testing.schedules.world import GIVE_LOCK, TAKE_LOCK, Refusal, Step, Worlds
 from eventide_core.access.requests import Requests
 from eventide_core.errors import EventideError
-from eventide_core.ports import Capability, FileInfo, Storage
-
-T = TypeVar("T")
 
 
 class _Over(BaseException):  # not an Exception, so that no program handles it
@@ -98,7 +95,7 @@ class ScheduledActor:
 
     def _process(self, life: "_Life") -> Application:
         bench = self.worlds.bench
-        storage, engine = _LivedStorage(life, bench.storage), LocalEngine(1)
+        storage, engine = StorageOfSteps(life.perform, bench.storage), LocalEngine(1)
         application = assemble(
             storage.root,
             bench.options,
@@ -156,92 +153,6 @@ class _Life:
             assert point.step == step, f"after the same answers an actor does not the same: {point.step}, {step}"
             return
         point.is_known, point.step, point.failure = True, step, failure
-
-
-class _LivedStorage:
-    """ports.Storage of one run."""
-
-    def __init__(self, life: _Life, like: Storage) -> None:
-        self._life = life
-        self._root = like.root
-        self._is_remote = like.is_remote
-        self._capabilities = like.capabilities
-
-    @property
-    def root(self) -> str:
-        return self._root
-
-    @property
-    def is_remote(self) -> bool:
-        return self._is_remote
-
-    @property
-    def capabilities(self) -> Capability:
-        return self._capabilities
-
-    def list(self, directory: str) -> tuple[FileInfo, ...]:
-        return self._answer("list", directory, None, lambda s: s.list(directory))
-
-    def stat(self, path: str) -> FileInfo | None:
-        return self._answer("stat", path, None, lambda s: s.stat(path))
-
-    def read(self, path: str) -> bytes:
-        return self._answer("read", path, None, lambda s: s.read(path))
-
-    def read_range(self, path: str, offset: int, length: int) -> bytes:
-        return self._answer("read_range", path, (offset, length), lambda s: s.read_range(path, offset, length))
-
-    def open_input(self, path: str) -> BinaryIO:
-        """One read, of the whole file."""
-        return io.BytesIO(self.read(path))
-
-    def open_output(self, path: str) -> "_LivedOutput":
-        return _LivedOutput(self, path)
-
-    def put(self, path: str, data: bytes) -> None:
-        held = bytes(data)
-        self._answer("put", path, held, lambda s: s.put(path, held))
-
-    def put_if_absent(self, path: str, data: bytes) -> bool:
-        held = bytes(data)
-        return self._answer("put_if_absent", path, held, lambda s: s.put_if_absent(path, held))
-
-    def copy_if_absent(self, source: str, target: str) -> bool:
-        return self._answer("copy_if_absent", target, source, lambda s: s.copy_if_absent(source, target))
-
-    def link_if_absent(self, source: str, target: str, *, is_symbolic: bool) -> bool:
-        return self._answer(
-            "link_if_absent",
-            target,
-            (source, is_symbolic),
-            lambda s: s.link_if_absent(source, target, is_symbolic=is_symbolic),
-        )
-
-    def delete(self, path: str) -> bool:
-        return self._answer("delete", path, None, lambda s: s.delete(path))
-
-    def _answer(self, kind: str, path: str, details: Hashable, act: Callable[[Storage], T]) -> T:
-        answer: T = self._life.perform(Step(kind, path, details, act))
-        return answer
-
-
-class _LivedOutput:
-    """ports.OutputFile whose commit is one operation."""
-
-    def __init__(self, storage: _LivedStorage, path: str) -> None:
-        self._storage = storage
-        self._path = path
-        self._data = bytearray()
-
-    def write(self, data: bytes | memoryview, /) -> int:
-        self._data += data
-        return memoryview(data).nbytes
-
-    def commit(self) -> bool:
-        return self._storage.put_if_absent(self._path, bytes(self._data))
-
-    def abort(self) -> None:
-        """Does nothing: the output was never visible."""
 
 
 @dataclass(slots=True)

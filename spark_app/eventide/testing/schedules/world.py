@@ -15,7 +15,7 @@ from eventide_core.ports import Storage
 
 TAKE_LOCK = "take the lock"
 GIVE_LOCK = "give the lock back"
-_READS = frozenset({"list", "stat", "read", "read_range"})
+READS = frozenset({"list", "stat", "read", "read_range", "read_version"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class Worlds:
             answer = step.act(storage)
         except EventideError as error:
             answer = Refusal(repr(error), error)
-        if step.kind in _READS:
+        if step.kind in READS:
             return world, answer
         self._loaded = None
         return self._number(storage.dump(), owner), answer

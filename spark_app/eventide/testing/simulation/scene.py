@@ -1,0 +1,132 @@
+"""What all actors of a world share beside the store, and the checks of the table as it is."""
+
+from dataclasses import dataclass, field
+
+from eventide.bootstrap import Application, assemble
+from eventide.engine_local import LocalEngine
+from eventide.table.table import Table
+from eventide.testing.inspection.observation import Observer
+from eventide.testing.oracle import Rows
+from eventide.testing.simulation.ledger import BrokenPromiseError, Ledger, Saved
+from eventide.testing.simulation.lot import Lot
+from eventide.testing.simulation.process import Store
+from eventide.testing.simulation.sink import Sink
+from eventide_core.access.requests import Requests
+from eventide_core.errors import BusyError, CleanedHistoryError, EventideError
+from eventide_core.ports import NoProgress
+
+
+@dataclass(slots=True, eq=False)
+class _Onlooker:
+    """ports.Clock of queries between two events: the right time, and no waiting."""
+
+    store: Store
+
+    def now_ms(self) -> int:
+        return self.store.scheduler.now_ms
+
+    def sleep(self, milliseconds: int) -> None:
+        raise AssertionError(f"a query waits {milliseconds} ms")
+
+    def local_offset_ms(self, _epoch_ms: int, /) -> int:
+        return 0
+
+
+@dataclass(slots=True, eq=False)
+class Scene:
+    """`saved` are the savepoints that were acknowledged, `restoring` the one to which a restore may be under way.
+
+    `past` are the rows of time travel queries, as they were when the world was last at rest.
+    """
+
+    lot: Lot
+    store: Store
+    ledger: Ledger = field(default_factory=Ledger)
+    sink: Sink = field(default_factory=Sink)
+    saved: dict[str, Saved] = field(default_factory=dict[str, Saved])
+    tags: dict[str, str] = field(default_factory=dict[str, str])
+    restoring: Saved | None = None
+    past: dict[str, Rows] = field(default_factory=dict[str, Rows])
+    observer: Observer = field(default_factory=Observer)
+    turns_left: int = 0
+
+    @property
+    def is_storm(self) -> bool:
+        return self.turns_left > 0
+
+    def count_turn(self, *, has_done: bool) -> None:
+        """The storm ends after so many turns that succeeded, or that failed four times as often."""
+        self.turns_left -= 4 if has_done else 1
+        if not self.is_storm:
+            self.store.is_calm = True
+
+    def onlooker(self) -> Application:
+        store, engine = self.store, LocalEngine(1)
+        application = assemble(
+            store.storage.root,
+            store.options,
+            engine=engine,
+            storage=store.storage,
+            clock=_Onlooker(store),
+            new_uuid=store.new_uuid,
+        )
+        application.files.requests = Requests(engine)
+        return application
+
+    def look(self, since: int | None = None) -> None:
+        """Checks the rows and the watermark now. `since`: some writes may be under way that began after it."""
+        application = self.onlooker()
+        try:
+            queries, read = application.queries, self.store.storage.read
+            rows = self.observer.rows(application, read, queries.snapshot())
+            optimized = self.observer.rows(application, read, queries.read_optimized())
+            watermark_ms = application.freshness.now(application.state()).watermark_ms
+        except BusyError:
+            if since is None:
+                raise
+            return
+        self.ledger.check(rows, since)
+        if watermark_ms is not None:
+            self.ledger.check_watermark(rows, optimized, watermark_ms)
+
+    def check_at_rest(self) -> None:
+        try:
+            self.look()
+            self._check_past()
+            self._verify()
+        except EventideError as error:
+            raise BrokenPromiseError(f"at rest {type(error).__name__}", str(error)) from error
+
+    def forget_after(self, saved: Saved) -> None:
+        """A restore to that savepoint may have undone what came later."""
+        self.past = {instant: rows for instant, rows in self.past.items() if instant <= saved.instant}
+        self.saved = {instant: other for instant, other in self.saved.items() if instant <= saved.instant}
+        self.sink = self.sink.next()
+
+    def _check_past(self) -> None:
+        application, read = self.onlooker(), self.store.storage.read
+        kept = {*self.tags.values(), *self.saved}
+        for instant, rows in self.past.items():
+            try:
+                seen = self.observer.rows(application, read, application.queries.as_of(instant))
+            except CleanedHistoryError:
+                if instant in kept:
+                    raise
+                continue
+            if seen != rows:
+                gone, new = sorted(rows - seen), sorted(seen - rows)
+                raise BrokenPromiseError("past query", f"as of {instant}: missing {gone}, too many {new}")
+        writes = application.state().timeline.writes
+        for instant in {writes[-1].requested_time, *kept} if writes else kept:
+            if instant not in self.past:
+                self.past[instant] = self.observer.rows(application, read, application.queries.as_of(instant))
+
+    def _verify(self) -> None:
+        found = self.onlooker().verifier.verify(is_deep=True, progress=NoProgress())
+        if not found.ok:
+            names = ", ".join(check.name for check in found.failed)
+            text = "; ".join(str(finding) for check in found.failed for finding in check.findings)
+            raise BrokenPromiseError(f"verify {names}", text)
+
+    def table(self, application: Application) -> Table:
+        return Table(application.storage.root, self.store.options, application)

@@ -1,0 +1,81 @@
+"""What a consumer of windows does with them: each once, complete, and again only as a correction."""
+
+from dataclasses import dataclass, field
+
+from eventide.table.table import Table
+from eventide.table.window import Window, Windows
+from eventide.testing.simulation.ledger import BrokenPromiseError
+from eventide_core.errors import CleanedHistoryError
+
+_Rows = frozenset[tuple[object, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """A window that was delivered and perhaps not done."""
+
+    instant: str
+    is_correction: bool
+    rows: _Rows
+
+
+@dataclass(slots=True, eq=False)
+class Sink:
+    """`done` has the rows of each window by its begin, `taken` what was delivered last; its `done` may be unknown."""
+
+    number: int = 1
+    done: dict[int, _Rows] = field(default_factory=dict[int, _Rows])
+    taken: dict[int, _Taken] = field(default_factory=dict[int, _Taken])
+    is_renewed: bool = False
+
+    def next(self) -> "Sink":
+        return Sink(self.number + 1)
+
+    def windows(self, table: Table, *, renew: bool = False) -> Windows:
+        return table.windows("1s", f"billing-{self.number}", lease="5m", renew=renew)
+
+    def take(self, table: Table, runner: str, *, take_over: bool = False) -> bool:
+        """Takes the next window, stores its rows and ends it. Returns whether there was one."""
+        try:
+            window = self.windows(table).take(runner, take_over=take_over)
+            rows = frozenset() if window is None else _rows(window)
+        except CleanedHistoryError:  # what a user does then
+            self.is_renewed = True
+            self.taken.clear()
+            window = self.windows(table, renew=True).take(runner, take_over=take_over)
+            rows = frozenset() if window is None else _rows(window)
+        if window is None:
+            return False
+        self._receive(window, rows)
+        taken = self.taken[window.begin_ms]
+        window.done()  # if it fails, it may be done all the same: `taken` keeps it
+        self.done[window.begin_ms] = taken.rows
+        del self.taken[window.begin_ms]
+        return True
+
+    def _receive(self, window: Window, rows: _Rows) -> None:
+        begin, known = window.begin_ms, self.taken.get(window.begin_ms)
+        if begin in self.done and not window.is_correction:
+            raise BrokenPromiseError("window twice", f"{window} came again without being a correction")
+        taken = _Taken(window.instant, window.is_correction, rows)
+        if known is not None and known != taken and known.instant == taken.instant:
+            raise BrokenPromiseError("window changed", f"{window}: first {known}, then {taken}")
+        self.taken[begin] = taken
+
+    def check(self, table: Table, expected: _Rows) -> None:
+        """Once no window is due: `expected` are the rows of the last view."""
+        progress = self.windows(table).progress()
+        if progress.view is None or progress.next_ms is None:
+            return
+        closed = {row for row in expected if isinstance(row[2], int) and row[2] < progress.next_ms}
+        seen = {row for rows in self.done.values() for row in rows}
+        if seen != closed:
+            raise BrokenPromiseError(
+                "windows",
+                f"before {progress.next_ms}: missing {sorted(closed - seen)}, too many {sorted(seen - closed)}",
+            )
+
+
+def _rows(window: Window) -> _Rows:
+    columns = window.rows().to_arrow().select(["_hoodie_partition_path", "key", "ms", "word"])
+    return frozenset(tuple(row.values()) for row in columns.to_pylist())

@@ -1,0 +1,157 @@
+"""Mutants that only several processes on one table reveal, and in how many simulated worlds each of them is found.
+
+    PYTHONPATH=tests python -m support.mutants.of_worlds [WORLDS]
+"""
+
+import itertools
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+from eventide_core.service.state.timeline_files import TimelineFiles
+
+from eventide.testing.simulation.lot import Lot
+from eventide.testing.simulation.world import run_world
+from eventide_adapters.lock.file_system_based import FileSystemBasedLock
+from eventide_adapters.lock.storage_based import StorageBasedLock
+from eventide_core.access.files import discard
+from eventide_core.action.freshness.freshness import Freshness
+from eventide_core.service.compaction import completion
+from eventide_core.service.facts import needed_files
+from eventide_core.service.facts.freshness import FreshnessReader
+from eventide_core.service.metadata_table.upkeep import PendingUpdate
+from eventide_core.service.rollback import compaction as rollback_of_compaction
+from eventide_core.service.state import outcome
+from eventide_core.service.state.liveness import Liveness
+from eventide_core.service.state.window_consumers import ConsumerFiles
+from eventide_core.service.write import instants as write_instants
+from eventide_core.service.write.instants import WriteInstants
+
+Patch = Callable[[pytest.MonkeyPatch], None]
+
+
+@dataclass(frozen=True, slots=True)
+class MutantOfWorlds:
+    name: str
+    is_wrong: Patch
+
+
+def _returns(target: object, name: str, value: object) -> Patch:
+    return lambda patch: patch.setattr(target, name, lambda *_, **__: value)
+
+
+def _puts_unfenced(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(TimelineFiles, "put_fenced", TimelineFiles.put)
+    patch.setattr(WriteInstants, "_put_request", _put_request_unfenced)
+
+
+def _put_request_unfenced(self: WriteInstants, config: Any, requested: Any, lease: Any) -> None:
+    timeline = self.files.on_timeline(config)
+    for step in (requested, replace(requested, state=write_instants.State.INFLIGHT)):
+        timeline.put(step, lease)
+
+
+def _claims_without_reading(patch: pytest.MonkeyPatch) -> None:
+    def claim(storage: Any, wanted: Any) -> Any:
+        outcome.claim_outcome(storage, wanted)
+        return wanted
+
+    patch.setattr(completion, "claim_outcome", claim)
+    patch.setattr(rollback_of_compaction, "claim_outcome", claim)
+
+
+def _needs_nothing_of_plans(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(needed_files, "merged_paths", lambda *_: ())
+
+
+def _watermark_too_high(patch: pytest.MonkeyPatch) -> None:
+    own = FreshnessReader.now
+
+    def now(self: FreshnessReader, state: Any) -> Freshness:
+        found = own(self, state)
+        return found if found.watermark_ms is None else replace(found, watermark_ms=found.watermark_ms + 1)
+
+    patch.setattr(FreshnessReader, "now", now)
+
+
+def _all_are_dead(patch: pytest.MonkeyPatch) -> None:
+    own = Liveness.heartbeat
+
+    def heartbeat(self: Liveness, instant: str) -> Any:
+        found = own(self, instant)
+        return found and replace(found, is_fresh=False)
+
+    patch.setattr(Liveness, "heartbeat", heartbeat)
+
+
+def _never_checks_the_lock(patch: pytest.MonkeyPatch) -> None:
+    for lock in (FileSystemBasedLock, StorageBasedLock):
+        patch.setattr(lock, "check", lambda *_: None)
+
+
+def _rolls_back_after_a_lost_answer(patch: pytest.MonkeyPatch) -> None:
+    def abort(self: WriteInstants, instant: str, *_: object) -> None:
+        self.liveness.heartbeats.stop(instant)
+        config = self.files.config()
+        for entry in self.files.storage.list(config.timeline_path):
+            if entry.path.rpartition("/")[2].startswith(instant):
+                discard(self.files.storage, entry.path)
+
+    patch.setattr(WriteInstants, "abort", abort)
+
+
+def _runners_overwrite_each_other(patch: pytest.MonkeyPatch) -> None:
+    own = ConsumerFiles.put
+
+    def put(self: ConsumerFiles, progress: Any) -> bool:
+        own(self, progress)
+        return True
+
+    patch.setattr(ConsumerFiles, "put", put)
+
+
+MUTANTS_OF_WORLDS: tuple[MutantOfWorlds, ...] = (
+    MutantOfWorlds("timeline files are put without a fence", _puts_unfenced),
+    MutantOfWorlds("the outcome that another process has claimed is ignored", _claims_without_reading),
+    MutantOfWorlds("a clean ignores pending plans", _needs_nothing_of_plans),
+    MutantOfWorlds("a clean and a restore ignore savepoints", _returns(needed_files, "savepoints_of", {})),
+    MutantOfWorlds("the watermark is a millisecond too high", _watermark_too_high),
+    MutantOfWorlds("heartbeats are ignored: every process counts as dead", _all_are_dead),
+    MutantOfWorlds("nobody checks whether the lock is still held", _never_checks_the_lock),
+    MutantOfWorlds("a write whose lock was lost is not checked", _returns(WriteInstants, "_check_fenced", None)),
+    MutantOfWorlds("writes do not conflict", _returns(write_instants, "check_write", None)),
+    MutantOfWorlds("a write that failed removes its instant", _rolls_back_after_a_lost_answer),
+    MutantOfWorlds("the metadata table gets no commits", _returns(PendingUpdate, "write", None)),
+    MutantOfWorlds("runners of a consumer overwrite each other", _runners_overwrite_each_other),
+)
+
+
+def found_in(mutant: MutantOfWorlds, seeds: Sequence[int]) -> Iterator[str]:
+    """The failed check of each world in which the mutant is found. Without it, these worlds keep every promise."""
+    with pytest.MonkeyPatch.context() as patch:
+        mutant.is_wrong(patch)
+        for seed in seeds:
+            failure = run_world(Lot.of(seed)).failure
+            if failure is not None:
+                yield failure.check
+
+
+def sound_seeds(worlds: int) -> Iterator[int]:
+    """The first worlds that keep every promise."""
+    sound = (seed for seed in itertools.count(1) if run_world(Lot.of(seed)).failure is None)
+    return itertools.islice(sound, worlds)
+
+
+def main(worlds: int) -> None:
+    seeds = tuple(sound_seeds(worlds))
+    for mutant in MUTANTS_OF_WORLDS:
+        found = Counter(found_in(mutant, seeds))
+        sys.stdout.write(f"| {mutant.name} | {found.total()} of {worlds} | {dict(sorted(found.items()))} |\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 20)
