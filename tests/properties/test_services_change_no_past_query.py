@@ -53,11 +53,11 @@ class Answers:
         with OBSERVER._decoded.used():
             for instant in instants:
                 with suppress(CleanedHistoryError):
-                    as_of[instant] = OBSERVER._rows(application, read, queries.as_of(instant))
+                    as_of[instant] = OBSERVER.rows(application, read, queries.as_of(instant))
             for span in [*combinations(times, 2), *((begin, None) for begin in times)]:
                 with suppress(CleanedHistoryError):
-                    spans[span] = OBSERVER._rows(application, read, queries.incremental(*span))
-            return cls(OBSERVER._rows(application, read, queries.snapshot()), as_of, spans)
+                    spans[span] = OBSERVER.rows(application, read, queries.incremental(*span))
+            return cls(OBSERVER.rows(application, read, queries.snapshot()), as_of, spans)
 
     def check(self, later: "Answers") -> None:
         """Raises AssertionError if a service lies between these answers and the later ones, and has changed them."""

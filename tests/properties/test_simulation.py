@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -33,7 +34,7 @@ from support.reach import reached
 pytestmark = pytest.mark.campaign
 
 SOUND = (6, 7, 14, 22, 26, 28, 36, 38)
-BROKEN = {
+BROKEN: dict[str, tuple[int, dict[str, Any], str]] = {
     "a woken write deletes log files that a rebuilt metadata table lists": (
         12,
         {

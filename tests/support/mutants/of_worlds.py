@@ -1,6 +1,6 @@
 """Mutants that only several processes on one table reveal, and in how many simulated worlds each of them is found.
 
-    PYTHONPATH=tests python -m support.mutants.of_worlds [WORLDS]
+PYTHONPATH=tests python -m support.mutants.of_worlds [WORLDS]
 """
 
 import itertools
@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
-from eventide_core.service.state.timeline_files import TimelineFiles
 
 from eventide.testing.simulation.lot import Lot
 from eventide.testing.simulation.world import run_world
@@ -24,9 +23,11 @@ from eventide_core.service.facts import needed_files
 from eventide_core.service.facts.freshness import FreshnessReader
 from eventide_core.service.metadata_table.upkeep import PendingUpdate
 from eventide_core.service.rollback import compaction as rollback_of_compaction
-from eventide_core.service.state import outcome
+from eventide_core.service.rollback import run as rollback_run
 from eventide_core.service.state.liveness import Liveness
 from eventide_core.service.state.window_consumers import ConsumerFiles
+from eventide_core.service.transaction import outcome
+from eventide_core.service.transaction.action import Transaction
 from eventide_core.service.write import instants as write_instants
 from eventide_core.service.write.instants import WriteInstants
 
@@ -43,24 +44,13 @@ def _returns(target: object, name: str, value: object) -> Patch:
     return lambda patch: patch.setattr(target, name, lambda *_, **__: value)
 
 
-def _puts_unfenced(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(TimelineFiles, "put_fenced", TimelineFiles.put)
-    patch.setattr(WriteInstants, "_put_request", _put_request_unfenced)
-
-
-def _put_request_unfenced(self: WriteInstants, config: Any, requested: Any, lease: Any) -> None:
-    timeline = self.files.on_timeline(config)
-    for step in (requested, replace(requested, state=write_instants.State.INFLIGHT)):
-        timeline.put(step, lease)
-
-
 def _claims_without_reading(patch: pytest.MonkeyPatch) -> None:
     def claim(storage: Any, wanted: Any) -> Any:
         outcome.claim_outcome(storage, wanted)
         return wanted
 
-    patch.setattr(completion, "claim_outcome", claim)
-    patch.setattr(rollback_of_compaction, "claim_outcome", claim)
+    for module in (completion, rollback_of_compaction, rollback_run, write_instants):
+        patch.setattr(module, "claim_outcome", claim)
 
 
 def _needs_nothing_of_plans(patch: pytest.MonkeyPatch) -> None:
@@ -114,7 +104,7 @@ def _runners_overwrite_each_other(patch: pytest.MonkeyPatch) -> None:
 
 
 MUTANTS_OF_WORLDS: tuple[MutantOfWorlds, ...] = (
-    MutantOfWorlds("timeline files are put without a fence", _puts_unfenced),
+    MutantOfWorlds("a late file of the timeline is not withdrawn", _returns(Transaction, "_withdraw", None)),
     MutantOfWorlds("the outcome that another process has claimed is ignored", _claims_without_reading),
     MutantOfWorlds("a clean ignores pending plans", _needs_nothing_of_plans),
     MutantOfWorlds("a clean and a restore ignore savepoints", _returns(needed_files, "savepoints_of", {})),

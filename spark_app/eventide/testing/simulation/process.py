@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 from random import Random
+from types import TracebackType
 from typing import Any, Final, Self
 from uuid import UUID
 
@@ -221,8 +222,10 @@ class _StockLease:
         self.lease.__enter__()
         return self
 
-    def __exit__(self, *raised: object) -> None:
-        self.lease.__exit__(*raised)
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
+    ) -> None:
+        self.lease.__exit__(kind, error, trace)
 
 
 @contextmanager
