@@ -88,7 +88,12 @@ class MetadataCompactor:
     def _compaction(self, state: MetadataTableState, plan: CompactionPlan, *, is_begun: bool) -> "MetadataCompaction":
         timeline = TimelineFiles(self.storage, state.timeline_path)
         transaction = Transaction(
-            Kind.METADATA_COMPACTION, Action.COMPACTION, plan.instant, timeline, lambda: state.archive
+            Kind.METADATA_COMPACTION,
+            Action.COMPACTION,
+            plan.instant,
+            timeline,
+            lambda: state.archive,
+            is_followed=state.facts.layout.writers_follow_plans,
         )
         return MetadataCompaction(self, plan, transaction, state.facts.version, is_begun)
 

@@ -187,7 +187,8 @@ class TableFiles:
 
     def transaction(self, config: TableConfig, kind: Kind, action: Action, instant: str) -> Transaction:
         """An action on the active timeline; `action` as it is while it is pending."""
-        return Transaction(kind, action, instant, self.on_timeline(config), lambda: self.archive(config))
+        is_followed = kind is Kind.COMPACTION and config.layout.writers_follow_plans
+        return Transaction(kind, action, instant, self.on_timeline(config), lambda: self.archive(config), is_followed)
 
     def sweep(self, config: TableConfig, timeline: Timeline, lease: Lease) -> None:
         """Removes the files of a timeline that don't count, under the lock. Raises LockError.

@@ -51,7 +51,8 @@ class Fate(Enum):
 class Transaction:
     """One action of `kind` at `instant` (a requested time), pending as `action`, on one timeline.
 
-    `archive` opens the archived part of that timeline; None if it has none.
+    `archive` opens the archived part of that timeline; None if it has none. `is_followed`: writers that see the request
+    append to the slices that it will begin, so it is withdrawn only if nobody follows it: it was undone, or is archived.
     """
 
     kind: Kind
@@ -59,6 +60,7 @@ class Transaction:
     instant: str
     timeline: TimelineFiles
     archive: Callable[[], ArchivedTimeline] | None = None
+    is_followed: bool = False
 
     def at(self, state: State, completion: str | None = None) -> Instant:
         """The action in a state. `completion` is the completion time in the name of the file, from version 8 on."""
@@ -121,7 +123,9 @@ class Transaction:
     def _withdraw(self, put: list[Instant]) -> None:
         states = {other.state for other in self._there() if other not in put}
         first, last = STEPS[self.kind, put[0].state].first, put[-1].state
-        if put[0].state is first:
+        if put[0].state is first and self.is_followed:
+            is_late = is_undone(self.timeline.storage, self.instant) or self._is_archived()
+        elif put[0].state is first:
             is_late = not any(_ORDER.index(state) > _ORDER.index(last) for state in states) or self._is_archived()
         elif last is State.COMPLETED:
             is_late = first not in states or last in states

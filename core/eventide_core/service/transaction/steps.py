@@ -80,7 +80,12 @@ STEPS: Final[Mapping[tuple[Kind, State], ActionStep]] = {
         "the write is committed",
     ),
     (Kind.COMPACTION, State.REQUESTED): ActionStep(
-        "C.compaction.requested", _LOCK, Fence.LEASE, _S1, _NEXT_ACTION, "a plan, which any engine may run"
+        "C.compaction.requested",
+        _LOCK,
+        Fence.LEASE,
+        _S1 + ". On version 6 it isn't withdrawn unless it was undone or archived: writers that saw it may follow it",
+        _NEXT_ACTION,
+        "a plan, which any engine may run",
     ),
     (Kind.COMPACTION, State.INFLIGHT): ActionStep(
         "C.compaction.inflight", _LOCK, Fence.LEASE, _S1, _NEXT_ACTION, "a plan, which the next run continues"

@@ -220,7 +220,8 @@ class WriteInstants:
         """Removes what this process made if others have rolled its write back meanwhile: no other process will.
 
         Readers would take the files for committed as soon as the timeline starts after the instant. What a savepoint, a
-        plan or a link needs stays: on version 6 the rollback of a log file leaves it in the slice, and plans name it.
+        plan or a link needs stays, and what the metadata table lists: on version 6 the rollback of a log file leaves it in
+        the slice, and plans name it.
         """
         if not self._is_gone(instant):
             return
@@ -230,6 +231,7 @@ class WriteInstants:
             if self._is_gone(instant):
                 doomed = set(made())
                 doomed -= still_needed(self.files, table, doomed)
+                doomed -= {file.path for file in self.files.committed_files(table.config, table.timeline) or ()}
                 lease.check()
                 self.files.delete_all(sorted(doomed))
                 remove_markers_and_heartbeat(self.files.storage, instant)
