@@ -161,13 +161,13 @@ def wrong(bench: Bench, woken: Woken, before: Shown, own: Commit = ()) -> str | 
             bench.load(woken.moment)
             if step:
                 others.go_on()
-            found = _by_key(shown(bench.process()))
+            found = by_key(shown(bench.process()))
             written = (*woken.written, *others.written)
             if woken.failure is None:
                 written = (own, *written)
-            expected = _merged(before, written)
+            expected = merged(before, written)
             if found != expected:
-                return f"rows, step {step}: {_difference(found, expected)}"
+                return f"rows, step {step}: {difference(found, expected)}"
             problems = verified(bench.process())
             if problems:
                 return f"verify, step {step}: {problems}"
@@ -176,13 +176,13 @@ def wrong(bench: Bench, woken: Woken, before: Shown, own: Commit = ()) -> str | 
     return None
 
 
-def verified(application: Application) -> str:
-    found = application.verifier.verify(is_deep=True, progress=NoProgress())
+def verified(application: Application, *, is_deep: bool = True) -> str:
+    found = application.verifier.verify(is_deep=is_deep, progress=NoProgress())
     return "; ".join(f"{check.name}: {check}" for check in found.failed)
 
 
-def _merged(before: Shown, written: Sequence[Commit]) -> Rows:
-    rows = _by_key(before)
+def merged(before: Shown, written: Sequence[Commit]) -> Rows:
+    rows = by_key(before)
     for change in (change for commit in written for change in commit):
         row = (change.partition, change.key, EPOCH_MS + (change.ms or 0), change.word)
         known = rows.get(row[:2])
@@ -191,11 +191,11 @@ def _merged(before: Shown, written: Sequence[Commit]) -> Rows:
     return {key: row for key, row in rows.items() if row[3] is not None}
 
 
-def _by_key(found: Shown) -> Rows:
+def by_key(found: Shown) -> Rows:
     return {(row[0], row[1]): row for row in found}
 
 
-def _difference(found: Rows, expected: Rows) -> str:
+def difference(found: Rows, expected: Rows) -> str:
     gone = sorted(map(str, set(expected.values()) - set(found.values())))
     more = sorted(map(str, set(found.values()) - set(expected.values())))
     return f"missing {gone}, too many {more}"
