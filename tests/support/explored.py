@@ -10,7 +10,21 @@ from eventide.testing.histories import EPOCH_MS, Commit, Layout, Story, put
 from eventide.testing.inspection.decode_cache import Decoded
 from eventide.testing.inspection.observation import Files
 from eventide.testing.living_table.stock_engine import schedule_as_stock
-from eventide.testing.schedules.pauses import ASLEEP_MS, Counted, Found, Other, Pauses, acted, attempted, in_words
+from eventide.testing.schedules.pauses import (
+    ASLEEP_MS,
+    At,
+    Counted,
+    Dying,
+    Found,
+    Other,
+    Pauses,
+    acted,
+    anywhere,
+    attempted,
+    in_words,
+)
+from eventide.testing.schedules.replay import replay
+from eventide.testing.schedules.world import World
 from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.config import LinkChoice
 from eventide_core.errors import EventideError, PlanMismatchError
@@ -171,10 +185,14 @@ class Scene:
     is_saved: bool
     decoded: Decoded = field(default_factory=Decoded)
 
+    @property
+    def known(self) -> Known:
+        return Known(saved=() if self.is_saved else None)
+
     def pauses(self, others: Sequence[str]) -> Pauses:
         chosen = {name: OTHERS[name] for name in others}
         actors = [sleeper.run for sleeper in self.sleepers]
-        return Pauses(self.bench, self.start, actors, chosen, notes=noted, first=Known(saved=() if self.is_saved else None))
+        return Pauses(self.bench, self.start, actors, chosen, notes=noted, first=self.known)
 
     def wrong(self, found: Found) -> str | None:
         """What is wrong with the table, now and after others went on; None if nothing is."""
@@ -185,27 +203,24 @@ class Scene:
             bench.load(Moment(found.world.files, found.world.time_ms))
             step = "now"
             try:
-                problem = self._wrong_now(found, notes, is_deep=False)
-                bench.clock.sleep(ASLEEP_MS)
-                for step, others in (("heal", (_heal,)), ("go on", (write, _all_go_on))):
-                    if problem is None:
-                        after = acted(bench, others, notes, noted)
-                        assert isinstance(after, Known)
-                        problem, notes = self._wrong_now(found, after, is_deep=step == "go on"), after
-                return problem and f"{step}: {problem}"
+                problem = self._wrong_rows(found, notes)
+                if problem is None:
+                    step = "when others went on"
+                    bench.clock.sleep(ASLEEP_MS)
+                    after = acted(bench, (_heal, write, _all_go_on), notes, noted)
+                    assert isinstance(after, Known)
+                    problem = self._wrong_rows(found, after) or verified(bench.process())
+                return f"{step}: {problem}" if problem else None
             except EventideError as error:
                 return f"{step}: {type(error).__name__}: {error}"
 
-    def _wrong_now(self, found: Found, notes: Known, *, is_deep: bool) -> str | None:
+    def _wrong_rows(self, found: Found, notes: Known) -> str | None:
         process = self.bench.process()
         if any(pending.action is Action.RESTORE for pending in process.files.timeline(process.files.config()).pending):
             return None  # it undoes one write after the other
         rows = by_key(shown(process))
         expected = self._expected(found, notes)
-        if rows not in expected:
-            return f"rows: {difference(rows, expected[0])}"
-        damages = verified(process, is_deep=is_deep)
-        return f"verify: {damages}" if damages else None
+        return None if rows in expected else f"rows: {difference(rows, expected[0])}"
 
     def _expected(self, found: Found, notes: Known) -> list[Rows]:
         """The rows that there may be: what a process writes that has not ended is there or not."""
@@ -219,21 +234,55 @@ class Scene:
         return [merged(base, those) for those in commits]
 
 
-def explore(
-    scene: Scene, others: Sequence[str], counted: Counted, *, naps: int = 1, most_others: int = 3, may_die: bool = False
-) -> str | None:
+@dataclass(frozen=True, slots=True)
+class Search:
+    """How far a search goes: see `Pauses.all`. `others` are names of OTHERS."""
+
+    others: tuple[str, ...] = ()
+    most_others: int = 3
+    naps: int = 1
+    dying: Dying = Dying.ASLEEP
+    at: At = anywhere
+
+
+@dataclass(frozen=True, slots=True)
+class Wrong:
+    """What is wrong after a schedule. Printed, it has both."""
+
+    problem: str
+    found: Found
+
+    def __str__(self) -> str:
+        failures = [f"{n}: ends in {point.failure!r}" for n, point in enumerate(self.found.points) if point.failure]
+        return "\n".join((self.problem, in_words(self.found.schedule), *failures))
+
+
+def explore(scene: Scene, search: Search, counted: Counted) -> Wrong | None:
     """The first thing that is found wrong, with the schedule that leads there; None if nothing is."""
-    judged: dict[object, str | None] = {}
-    for found in scene.pauses(others).all(counted, naps=naps, most_others=most_others, may_die=may_die):
-        world = found.world
+    judged: set[object] = set()
+    ends = scene.pauses(search.others).all(
+        counted, naps=search.naps, most_others=search.most_others, dying=search.dying, at=search.at
+    )
+    for found in ends:
         ended = tuple(point.step is None and point.failure is None for point in found.points)
-        key = Moment(world.files, 0).visible, world.notes, ended
-        if key not in judged:
-            judged[key] = scene.wrong(found)
-        if judged[key] is not None:
-            failures = [repr(point.failure) for point in found.points if point.failure is not None]
-            return f"{judged[key]}\n{in_words(found.schedule)}\n{failures}"
+        key = Moment(found.world.files, 0).visible, found.world.notes, ended
+        if key in judged:
+            continue
+        judged.add(key)
+        counted.judged += 1
+        problem = scene.wrong(found)
+        if problem is not None:
+            return Wrong(problem, found)
     return None
+
+
+def replayed(scene: Scene, search: Search, found: Found) -> str | None:
+    """What is wrong after the schedule if it is done for real; None if nothing is."""
+    pauses = scene.pauses(search.others)
+    others = {name: OTHERS[name] for name in search.others}
+    moment, notes, failures = replay(pauses.actors, scene.start, found.schedule, others, noted, scene.known)
+    points = tuple(replace(point, failure=failure) for point, failure in zip(found.points, failures, strict=True))
+    return scene.wrong(replace(found, world=World(moment.files, None, moment.time_ms, notes), points=points))
 
 
 def scene(name: str, layout: Layout) -> Scene:
@@ -259,7 +308,7 @@ def _writer(_story: Story, _bench: Bench) -> Sleeper:
 
 
 def _executor(_story: Story, bench: Bench) -> Sleeper:
-    bench.process().scheduler.schedule(CompactionRequest(EPOCH_MS + 50, None, LinkChoice.COPY))
+    _plan(bench.process())
     (plan,) = bench.process().state().timeline.pending_plans
     return Sleeper(partial(_execute, plan.requested_time))
 
@@ -270,6 +319,14 @@ def _execute(instant: str, application: Application) -> None:
 
 def _compactor(_story: Story, _bench: Bench) -> Sleeper:
     return Sleeper(compact_all)
+
+
+def _planner(_story: Story, _bench: Bench) -> Sleeper:
+    return Sleeper(_plan)
+
+
+def _plan(application: Application) -> None:
+    application.scheduler.schedule(CompactionRequest(EPOCH_MS + 50, None, LinkChoice.COPY))
 
 
 def _foreign(story: Story, bench: Bench) -> Sleeper:
@@ -311,6 +368,7 @@ def _archiver(story: Story, _bench: Bench) -> Sleeper:
 
 _PREPARED: Mapping[str, Callable[[Story, Bench], Sleeper]] = {
     "write": _writer,
+    "plan": _planner,
     "execute": _executor,
     "compact": _compactor,
     "foreign": _foreign,

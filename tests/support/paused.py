@@ -176,8 +176,8 @@ def wrong(bench: Bench, woken: Woken, before: Shown, own: Commit = ()) -> str | 
     return None
 
 
-def verified(application: Application, *, is_deep: bool = True) -> str:
-    found = application.verifier.verify(is_deep=is_deep, progress=NoProgress())
+def verified(application: Application) -> str:
+    found = application.verifier.verify(is_deep=True, progress=NoProgress())
     return "; ".join(f"{check.name}: {check}" for check in found.failed)
 
 

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterable
 from copy import copy
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO, Self, TypeVar
+from typing import Any, BinaryIO, Protocol as Port, Self, TypeVar
 
 from eventide.bootstrap import Application, assemble
 from eventide.engine_local import LocalEngine
@@ -101,14 +101,15 @@ class ScheduledActor:
         life = _Life(self, answers, world)
         failure: EventideError | None = None
         try:
-            self._protocol(self._process(life))
+            self.act(life)
         except _Over:
             return
         except EventideError as error:
             failure = error
         life.end(failure)
 
-    def _process(self, life: "_Life") -> Application:
+    def act(self, life: "Life") -> None:
+        """Does everything, answered by `life`."""
         bench = self.worlds.bench
         storage, engine = _LivedStorage(life, bench.storage), LocalEngine(1)
         application = assemble(
@@ -122,7 +123,17 @@ class ScheduledActor:
         )
         application.heartbeats = Beats.of(application)
         application.files.requests, application.files.codec = Requests(engine), bench.codec
-        return application
+        self._protocol(application)
+
+
+class Life(Port):
+    """What performs the operations of an actor. `may_expire`: leases are checked, and the clock advances."""
+
+    may_expire: bool
+
+    def perform(self, step: Step) -> Any:
+        """The answer to the operation."""
+        ...
 
 
 class Beats(FileHeartbeats):
@@ -196,7 +207,7 @@ class _Life:
 class _LivedStorage:
     """ports.Storage of one run."""
 
-    def __init__(self, life: _Life, like: Storage) -> None:
+    def __init__(self, life: Life, like: Storage) -> None:
         self._life = life
         self._root = like.root
         self._is_remote = like.is_remote
@@ -283,7 +294,7 @@ class _LivedOutput:
 class _LivedLock:
     """ports.TableLock. Its lease is lost only if leases expire."""
 
-    life: _Life
+    life: Life
     acquired: int = 0
 
     def acquire(self) -> "_LivedLease":
@@ -297,7 +308,7 @@ class _LivedLock:
 class _LivedLease:
     """ports.Lease."""
 
-    life: _Life
+    life: Life
     number: int
 
     def check(self) -> None:
@@ -315,7 +326,7 @@ class _LivedLease:
 class _LivedClock:
     """ports.Clock, whose time is an answer."""
 
-    life: _Life
+    life: Life
 
     def now_ms(self) -> int:
         now: int = self.life.perform(Step(LOOK_AT_CLOCK, details=0))

@@ -6,8 +6,7 @@
 2. While everybody sleeps, `others` act: whole actions of other processes, which nothing interrupts, at most `most_others`
    in all, in each order. An action that changes nothing is no move.
 3. Then any actor wakes up and goes on with the operation that it had decided on, or begins.
-4. A process that sleeps may never wake up. So each situation in which everybody sleeps or has ended is an end (`Found`),
-   and, with `may_die`, so is each situation right after a change of the table.
+4. A process that sleeps may never wake up, and a process may die at any time: `Dying` says which situations are ends.
 
 A situation consists of a world and of each actor's point, as in `exploration`. It is explored once, however it is reached.
 `Counted.schedules` counts the ways that lead from the start to the end of all actors, each one once.
@@ -18,6 +17,7 @@ interrupted.
 
 from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from functools import partial
 from itertools import groupby
 from typing import NamedTuple, TypeVar
@@ -27,9 +27,10 @@ from eventide.engine_local import LocalEngine
 from eventide.testing.crash_enumeration import Bench, Moment, Protocol
 from eventide.testing.histories import NoLock
 from eventide.testing.schedules.actor import Beats, Point, ScheduledActor
-from eventide.testing.schedules.world import LOOK_AT_CLOCK, Notes, Step, World, Worlds
+from eventide.testing.schedules.world import LOOK_AT_CLOCK, READS, Notes, Step, World, Worlds
 from eventide_core.access.requests import Requests
 from eventide_core.errors import EventideError
+from eventide_core.ports import TableLock
 
 _T = TypeVar("_T")
 ASLEEP_MS = 10 * 60_000
@@ -37,6 +38,29 @@ ASLEEP_MS = 10 * 60_000
 OTHERS_TAKE_MS = 1_000
 Other = Callable[[Application, Hashable], Hashable]
 """An action of another process; returns the notes after it. It handles the errors of eventide that are allowed."""
+
+
+At = Callable[[Step], bool]
+
+
+def anywhere(_: Step) -> bool:
+    """Before every operation."""
+    return True
+
+
+def at_changes(step: Step) -> bool:
+    """Before every operation that changes a file, and every check of the lease: right before and after each change."""
+    return step.kind not in READS
+
+
+class Dying(Enum):
+    """Which situations are ends, beside those in which nobody is asleep who could wake up."""
+
+    NOBODY = auto()
+    ASLEEP = auto()
+    """Those in which everybody sleeps."""
+    ANYWHERE = auto()
+    """All."""
 
 
 class Move(NamedTuple):
@@ -64,6 +88,20 @@ class Situation(NamedTuple):
         return (self.world, tuple(point.number for point in self.points), *self[2:])
 
 
+    @property
+    def is_anybody_asleep(self) -> bool:
+        return any(point.step is not None and point.before is not None for point in self.points)
+
+    def is_end(self, dying: Dying) -> bool:
+        match dying:
+            case Dying.NOBODY:
+                return self.acting is None and not self.is_anybody_asleep
+            case Dying.ASLEEP:
+                return self.acting is None
+            case Dying.ANYWHERE:
+                return True
+
+
 @dataclass(frozen=True, slots=True)
 class Found:
     """A situation in which all processes may be dead: its world, the actors' points, and how it was reached."""
@@ -73,20 +111,16 @@ class Found:
     points: tuple[Point, ...]
     schedule: tuple[Move, ...] = field(repr=False)
 
-    @property
-    def has_ended(self) -> bool:
-        """Whether every actor that has begun has ended, and none is only asleep."""
-        return all(point.step is None or point.before is None for point in self.points)
-
 
 @dataclass(slots=True)
 class Counted:
-    """How many situations and worlds there are, schedules that lead through them, and runs of the actors and others."""
+    """How many situations and worlds there are, and schedules through them; how many runs that took, and were judged."""
 
     situations: int = 0
     worlds: int = 0
     schedules: int = 0
     runs: int = 0
+    judged: int = 0
 
 
 @dataclass(slots=True)
@@ -111,21 +145,23 @@ class Pauses:
         first: Hashable = None,
     ) -> None:
         self.worlds = Worlds(bench, start, may_expire=True, notes=notes, first=first)
-        self._actors = [ScheduledActor(number, actor, self.worlds) for number, actor in enumerate(actors)]
+        self.actors = [ScheduledActor(number, actor, self.worlds) for number, actor in enumerate(actors)]
         self._others, self._notes = others, notes
         self._after_others: dict[tuple[int, str], int] = {}
+        self._at: At = anywhere
 
     def all(
-        self, counted: Counted, *, naps: int = 1, most_others: int = 3, may_die: bool = False
+        self, counted: Counted, *, naps: int = 1, most_others: int = 3, dying: Dying = Dying.ASLEEP, at: At = anywhere
     ) -> Generator[Found, None, None]:
-        """Every end, each once: see the module."""
+        """Every end, each once: see the module. `at`: before which operations an actor falls asleep."""
+        self._at = at
         ways: dict[Hashable, int] = {}
         seen: set[Hashable] = set()
         visits = [self._visit(self._first(naps, most_others))]
         while visits:
             visit = visits[-1]
             here = visit.situation
-            if visit.move is None and not visit.ways and (here.acting is None or may_die):
+            if visit.move is None and not visit.ways and here.is_end(dying):
                 found = (here.world, *(point.number if point.step is None else -1 for point in here.points))
                 if found not in seen:
                     seen.add(found)
@@ -144,7 +180,7 @@ class Pauses:
             if visits:
                 visits[-1].ways += visit.ways
             counted.situations, counted.worlds, counted.schedules = len(ways), len(self.worlds), visit.ways
-            counted.runs = sum(actor.runs for actor in self._actors) + len(self._after_others)
+            counted.runs = sum(actor.runs for actor in self.actors) + len(self._after_others)
 
     def follow(self, schedule: Sequence[Move]) -> Found:
         """Runs one schedule again, such as a printed one."""
@@ -155,7 +191,7 @@ class Pauses:
         return Found(here.world, self.worlds[here.world], here.points, tuple(schedule))
 
     def _first(self, naps: int, most_others: int) -> Situation:
-        points = tuple(self._settled(actor.number, actor.first, 0) for actor in self._actors)
+        points = tuple(self._settled(actor.number, actor.first, 0) for actor in self.actors)
         return Situation(0, points, (naps,) * len(points), None, most_others)
 
     def _visit(self, situation: Situation) -> _Visit:
@@ -168,8 +204,7 @@ class Pauses:
         for actor, point in enumerate(here.points):
             if point.step is not None:
                 yield from self._moves_of(here, actor)
-        is_anybody_asleep = any(point.step is not None and point.before is not None for point in here.points)
-        if here.others and is_anybody_asleep and self.worlds[here.world].is_free:
+        if here.others and here.is_anybody_asleep and self.worlds[here.world].is_free:
             for name in self._others:
                 world = self._after_other(here.world, name)
                 if world != here.world:
@@ -180,13 +215,13 @@ class Pauses:
         assert point.step is not None
         if self.worlds.can(here.world, point.step):
             world, answer = self.worlds.after(here.world, point.step, actor)
-            after = self._settled(actor, self._actors[actor].after(point, answer, world), world)
+            after = self._settled(actor, self.actors[actor].after(point, answer, world), world)
             goes_on = after.step is not None and self.worlds.can(world, after.step)
             yield (
                 Move(actor, point.step),
                 here._replace(world=world, points=_with(here.points, actor, after), acting=actor if goes_on else None),
             )
-        if here.acting == actor and here.naps[actor]:
+        if here.acting == actor and here.naps[actor] and self._at(point.step):
             world = self.worlds.asleep(here.world, actor, ASLEEP_MS)
             naps = _with(here.naps, actor, here.naps[actor] - 1)
             yield Move(actor), here._replace(world=world, naps=naps, acting=None)
@@ -195,7 +230,7 @@ class Pauses:
         """The point at which the actor has looked at the clock: it does so together with the operation before."""
         while point.step is not None and point.step.kind == LOOK_AT_CLOCK:
             _, time_ms = self.worlds.after(world, point.step, actor)
-            point = self._actors[actor].after(point, time_ms, world)
+            point = self.actors[actor].after(point, time_ms, world)
         return point
 
     def _after_other(self, world: int, name: str) -> int:
@@ -212,7 +247,13 @@ class Pauses:
         return self._after_others[key]
 
 
-def acted(bench: Bench, others: Sequence[Other], notes: Hashable, note: Notes | None = None) -> Hashable:
+def acted(
+    bench: Bench,
+    others: Sequence[Other],
+    notes: Hashable,
+    note: Notes | None = None,
+    lock: Callable[[Bench], TableLock] = lambda _: NoLock(),
+) -> Hashable:
     """Other processes act on the bench as it is, one after the other; returns the notes after it. The lock is free."""
     for other in others:
         storage, engine, clock = bench.storage, LocalEngine(1), bench.clock
@@ -223,7 +264,7 @@ def acted(bench: Bench, others: Sequence[Other], notes: Hashable, note: Notes | 
             bench.options,
             engine=engine,
             storage=storage,
-            lock=NoLock(),
+            lock=lock(bench),
             clock=clock,
             new_uuid=partial("00000000-0000-4000-9000-{:012d}".format, clock.time_ms % 10**12),
         )
@@ -249,16 +290,17 @@ def attempted(protocol: Protocol) -> Other:
 
 
 def in_words(schedule: Sequence[Move]) -> str:
-    """The schedule in readable form, with the operations of an actor counted."""
+    """The schedule in readable form: how many operations an actor does at a time, and those that change a file."""
     lines: list[str] = []
     for (actor, is_step, other), moves in groupby(schedule, lambda move: (move.actor, move.step is not None, move.other)):
         steps = [move.step for move in moves]
         if actor is None:
             lines += [f"others: {other}"] * len(steps)
-        elif is_step:
-            lines += [f"{actor}: {len(steps)} operations, the last one: {steps[-1]}"]
+        elif not is_step:
+            lines.append(f"{actor}: falls asleep")
         else:
-            lines += [f"{actor}: falls asleep"]
+            lines.append(f"{actor}: {len(steps)} operations")
+            lines += [f"    {step}" for step in steps if step is not None and step.act is not None and step.kind not in READS]
     return "\n".join(lines)
 
 

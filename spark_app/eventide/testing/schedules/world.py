@@ -22,7 +22,7 @@ GIVE_LOCK = "give the lock back"
 CHECK_LOCK = "check the lock"
 LOOK_AT_CLOCK = "look at the clock"
 WAIT = "wait"
-_READS = frozenset({"list", "stat", "read", "read_range"})
+READS = frozenset({"list", "stat", "read", "read_range"})
 
 Notes = Callable[[Hashable, Files, Files], Hashable]
 """The notes after a change of the files, from those before it, and from the files before and after it."""
@@ -154,11 +154,11 @@ class Worlds:
             answer = act(storage)
         except EventideError as error:
             answer = Refusal(repr(error), error)
-        if step.kind in _READS:
+        if step.kind in READS:
             return world, answer
         self._loaded = None
         files = storage.dump()
-        ticks = int(self.may_expire and files != here.files and Instant.parse(step.path.rpartition("/")[2]) is not None)
+        ticks = is_ticking(step, here.files, files) if self.may_expire else 0
         notes = self._notes(here.notes, here.files, files) if self._notes and files != here.files else here.notes
         return self.number(World(files, here.lease, here.time_ms + ticks, notes)), answer
 
@@ -174,6 +174,11 @@ class Worlds:
         if number == len(self._worlds):
             self._worlds.append(world)
         return number
+
+
+def is_ticking(step: Step, before: Files, after: Files) -> int:
+    """The milliseconds that pass with the step."""
+    return int(before != after and Instant.parse(step.path.rpartition("/")[2]) is not None)
 
 
 def _lost(*, is_free: bool) -> Refusal:
