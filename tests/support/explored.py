@@ -124,15 +124,12 @@ def compact_all(application: Application) -> None:
     compact(_FIRST_MS + 1_000, CutMode.FILE)(application)
 
 
-
 _GO_ON = (try_to_write, *map(attempted, (compact_all, clean, archive)))
 OTHERS: Mapping[str, Sequence[Other]] = {
     "write": (try_to_write,),
     "go on": _GO_ON,
-    **{
-        action.__name__: (attempted(action),)
-        for action in (execute, end, undo, compact_all, clean, archive, save, restore)
-    },
+    "compact": (attempted(compact_all),),
+    **{action.__name__: (attempted(action),) for action in (execute, end, undo, clean, archive, save, restore)},
 }
 """What others do: `go on` stands for a write, a compaction, a clean and an archival, one after the other."""
 
@@ -378,3 +375,4 @@ _PREPARED: Mapping[str, Callable[[Story, Bench], Sleeper]] = {
     "restore": _restorer,
     "archive": _archiver,
 }
+KINDS = tuple(_PREPARED)

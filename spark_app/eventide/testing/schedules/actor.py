@@ -12,7 +12,8 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterable
 from copy import copy
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO, Protocol as Port, Self, TypeVar
+from typing import Any, BinaryIO, Self, TypeVar
+from typing import Protocol as Port
 
 from eventide.bootstrap import Application, assemble
 from eventide.engine_local import LocalEngine

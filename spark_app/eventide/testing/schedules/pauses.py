@@ -87,7 +87,6 @@ class Situation(NamedTuple):
     def key(self) -> tuple[Hashable, ...]:
         return (self.world, tuple(point.number for point in self.points), *self[2:])
 
-
     @property
     def is_anybody_asleep(self) -> bool:
         return any(point.step is not None and point.before is not None for point in self.points)
@@ -292,7 +291,9 @@ def attempted(protocol: Protocol) -> Other:
 def in_words(schedule: Sequence[Move]) -> str:
     """The schedule in readable form: how many operations an actor does at a time, and those that change a file."""
     lines: list[str] = []
-    for (actor, is_step, other), moves in groupby(schedule, lambda move: (move.actor, move.step is not None, move.other)):
+    for (actor, is_step, other), moves in groupby(
+        schedule, lambda move: (move.actor, move.step is not None, move.other)
+    ):
         steps = [move.step for move in moves]
         if actor is None:
             lines += [f"others: {other}"] * len(steps)
@@ -300,7 +301,9 @@ def in_words(schedule: Sequence[Move]) -> str:
             lines.append(f"{actor}: falls asleep")
         else:
             lines.append(f"{actor}: {len(steps)} operations")
-            lines += [f"    {step}" for step in steps if step is not None and step.act is not None and step.kind not in READS]
+            lines += [
+                f"    {step}" for step in steps if step is not None and step.act is not None and step.kind not in READS
+            ]
     return "\n".join(lines)
 
 

@@ -13,7 +13,16 @@ from typing import Any
 from eventide.testing.crash_enumeration import LOCK_EXPIRY_MS, Bench, Moment
 from eventide.testing.schedules.actor import ScheduledActor
 from eventide.testing.schedules.pauses import ASLEEP_MS, Move, Other, acted
-from eventide.testing.schedules.world import CHECK_LOCK, GIVE_LOCK, LOOK_AT_CLOCK, TAKE_LOCK, WAIT, Notes, Step, is_ticking
+from eventide.testing.schedules.world import (
+    CHECK_LOCK,
+    GIVE_LOCK,
+    LOOK_AT_CLOCK,
+    TAKE_LOCK,
+    WAIT,
+    Notes,
+    Step,
+    is_ticking,
+)
 from eventide_adapters.lock.file_system_based import FileSystemBasedLock
 from eventide_core.config import Options
 from eventide_core.errors import EventideError

@@ -80,7 +80,13 @@ class Worlds:
     """
 
     def __init__(
-        self, bench: Bench, start: Moment, *, may_expire: bool = False, notes: Notes | None = None, first: Hashable = None
+        self,
+        bench: Bench,
+        start: Moment,
+        *,
+        may_expire: bool = False,
+        notes: Notes | None = None,
+        first: Hashable = None,
     ) -> None:
         self._bench = bench
         self.time_ms = start.time_ms
