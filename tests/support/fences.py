@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from eventide.testing.schedules.pauses import Dying
+from eventide.testing.schedules.world import Step
 from eventide_core.service.compaction import run, run_foreign
 from eventide_core.service.compaction.completion import Completion
 from eventide_core.service.compaction.run import CompactionRunner
@@ -26,6 +27,14 @@ UNDONE_AND_WRITTEN = Search(("undo", "write"), 2, dying=Dying.NOBODY)
 SAVED = Search(("save", "go on"), 2, dying=Dying.NOBODY)
 CLEANED = Search(("clean", "write"), 2, dying=Dying.NOBODY)
 EXECUTED = Search(("execute", "write"), 2, dying=Dying.NOBODY)
+
+
+def _at_commits(step: Step) -> bool:
+    """Before the completed file of a compaction."""
+    return step.path.endswith(".commit")
+
+
+FINISHED = Search(("execute", "go on"), 2, dying=Dying.NOBODY, at=_at_commits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +124,7 @@ FENCES = (
         lambda p: p.setattr(Completion, "put", _put_without_look),
         "execute",
         9,
-        EXECUTED,
+        FINISHED,
     ),
     Fence(
         "a rollback withdraws its late files",
