@@ -120,6 +120,11 @@ def save(application: Application) -> None:
     application.savepoints.save(application.state().timeline.writes[-1].requested_time)
 
 
+def save_first(application: Application) -> None:
+    """Keeps the oldest slices that there are."""
+    application.savepoints.save(application.state().timeline.writes[0].requested_time)
+
+
 def compact_all(application: Application) -> None:
     compact(_FIRST_MS + 1_000, CutMode.FILE)(application)
 
@@ -129,6 +134,7 @@ OTHERS: Mapping[str, Sequence[Other]] = {
     "write": (try_to_write,),
     "go on": _GO_ON,
     "compact": (attempted(compact_all),),
+    "save first": (attempted(save_first),),
     **{action.__name__: (attempted(action),) for action in (execute, end, undo, clean, archive, save, restore)},
 }
 """What others do: `go on` stands for a write, a compaction, a clean and an archival, one after the other."""

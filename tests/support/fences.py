@@ -10,13 +10,9 @@ from typing import Any
 import pytest
 
 from eventide.testing.schedules.pauses import Dying
-from eventide.testing.schedules.world import Step
-from eventide_core.service.compaction import run, run_foreign
-from eventide_core.service.compaction.completion import Completion
+from eventide_core.service.compaction import run
 from eventide_core.service.compaction.run import CompactionRunner
-from eventide_core.service.maintenance.clean import Cleaner
 from eventide_core.service.rollback import compaction as compaction_rollback
-from eventide_core.service.rollback import savepoint
 from eventide_core.service.state.outcome import Outcome
 from eventide_core.service.state.timeline_files import TimelineFiles
 from eventide_core.service.write.instants import WriteInstants
@@ -24,17 +20,6 @@ from support.explored import Search
 
 UNDONE = Search(("undo", "go on"), 2, dying=Dying.NOBODY)
 UNDONE_AND_WRITTEN = Search(("undo", "write"), 2, dying=Dying.NOBODY)
-SAVED = Search(("save", "go on"), 2, dying=Dying.NOBODY)
-CLEANED = Search(("clean", "write"), 2, dying=Dying.NOBODY)
-EXECUTED = Search(("execute", "write"), 2, dying=Dying.NOBODY)
-
-
-def _at_commits(step: Step) -> bool:
-    """Before the completed file of a compaction."""
-    return step.path.endswith(".commit")
-
-
-FINISHED = Search(("execute", "go on"), 2, dying=Dying.NOBODY, at=_at_commits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +46,6 @@ def _nothing(*_: Any, **__: Any) -> None:
 
 def _as_wanted(_storage: object, wanted: Outcome) -> Outcome:
     return wanted
-
-
-def _put_without_look(self: Completion, files: Any, state: Any, metadata: Any, update: Any, lease: Any) -> bool:
-    update.write(lease, self.time)
-    data = files.codec.encode_commit(update.recorded_in(metadata), state.config.version)
-    return bool(files.on_timeline(state.config).put(self.instant, lease, data))
 
 
 FENCES = (
@@ -120,13 +99,6 @@ FENCES = (
         UNDONE_AND_WRITTEN,
     ),
     Fence(
-        "a compaction looks for its plan after its completed file",
-        lambda p: p.setattr(Completion, "put", _put_without_look),
-        "execute",
-        9,
-        FINISHED,
-    ),
-    Fence(
         "a rollback withdraws its late files",
         lambda p: p.setattr(TimelineFiles, "put_fenced", TimelineFiles.put),
         "undo",
@@ -139,20 +111,5 @@ FENCES = (
         "plan",
         9,
         UNDONE,
-    ),
-    Fence("no savepoint beside a clean", lambda p: p.setattr(savepoint, "check_cleaning", _nothing), "clean", 9, SAVED),
-    Fence(
-        "a clean spares what is needed now",
-        lambda p: p.setattr(Cleaner, "_spared", lambda _self, _state, plan: plan),
-        "clean",
-        9,
-        SAVED,
-    ),
-    Fence(
-        "an attempt looks for the plan of another engine",
-        lambda p: p.setattr(run_foreign, "remove_orphaned_inflight", _never),
-        "foreign",
-        9,
-        EXECUTED,
     ),
 )
