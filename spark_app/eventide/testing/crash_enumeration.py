@@ -114,7 +114,7 @@ class Bench:
     tick_ms: int = 1
     storage: MemoryStorage = field(init=False)
     clock: ManualClock = field(init=False)
-    _commits: KnownCommits = field(default_factory=KnownCommits)
+    codec: KnownCommits = field(default_factory=KnownCommits)
 
     def __post_init__(self) -> None:
         self.load(Moment({}, ManualClock().time_ms))
@@ -137,7 +137,7 @@ class Bench:
         application = assemble(
             used.root, self.options, engine=engine, storage=used, clock=self.clock, new_uuid=new_uuid
         )
-        application.files.requests, application.files.codec = Requests(engine), self._commits
+        application.files.requests, application.files.codec = Requests(engine), self.codec
         return application
 
     def run(self, moment: Moment, protocol: Protocol) -> Moment:

@@ -12,15 +12,28 @@ from collections.abc import Hashable, Iterable
 from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, Self
+from typing import Protocol as Port
 
 from eventide.bootstrap import Application, assemble
 from eventide.engine_local import LocalEngine
 from eventide.testing.crash_enumeration import Protocol
 from eventide.testing.histories import ManualClock
 from eventide.testing.schedules.storage import StorageOfSteps
-from eventide.testing.schedules.world import GIVE_LOCK, TAKE_LOCK, Refusal, Step, Worlds
+from eventide.testing.schedules.world import (
+    CHECK_LOCK,
+    GIVE_LOCK,
+    LOOK_AT_CLOCK,
+    TAKE_LOCK,
+    WAIT,
+    Refusal,
+    Step,
+    Worlds,
+)
+from eventide_adapters.lock.heartbeats import FileHeartbeats
+from eventide_adapters.lock.renewal import Renewal
 from eventide_core.access.requests import Requests
 from eventide_core.errors import EventideError
+from eventide_core.table.files.file_group_write import heartbeat_path
 
 
 class _Over(BaseException):  # not an Exception, so that no program handles it
@@ -86,14 +99,15 @@ class ScheduledActor:
         life = _Life(self, answers, world)
         failure: EventideError | None = None
         try:
-            self._protocol(self._process(life))
+            self.act(life)
         except _Over:
             return
         except EventideError as error:
             failure = error
         life.end(failure)
 
-    def _process(self, life: "_Life") -> Application:
+    def act(self, life: "Life") -> None:
+        """Does everything, answered by `life`."""
         bench = self.worlds.bench
         storage, engine = StorageOfSteps(life.perform, bench.storage), LocalEngine(1)
         application = assemble(
@@ -102,11 +116,43 @@ class ScheduledActor:
             engine=engine,
             storage=storage,
             lock=_LivedLock(life),
-            clock=ManualClock(self.worlds.time_ms),
+            clock=_LivedClock(life) if self.worlds.may_expire else ManualClock(self.worlds.time_ms),
             new_uuid=lambda: f"00000000-0000-4000-8000-{self.number:012d}",
         )
-        application.files.requests = Requests(engine)
-        return application
+        application.heartbeats = Beats.of(application)
+        application.files.requests, application.files.codec = Requests(engine), bench.codec
+        self._protocol(application)
+
+
+class Life(Port):
+    """What performs the operations of an actor. `may_expire`: leases are checked, and the clock advances."""
+
+    may_expire: bool
+
+    def perform(self, step: Step) -> Any:
+        """The answer to the operation."""
+        ...
+
+
+class Beats(FileHeartbeats):
+    """ports.Heartbeats without a thread: no real time passes."""
+
+    @classmethod
+    def of(cls, application: Application) -> Self:
+        return cls(application.storage, application.options, owner=application.new_runner(), host="explored", pid=0)
+
+    def start(self, instant: str) -> None:
+        if instant not in self._running:
+            self._storage.put(heartbeat_path(instant), self._content)
+            self._running[instant] = _NoRenewal()
+
+
+class _NoRenewal(Renewal):
+    def __init__(self) -> None:
+        """Starts nothing."""
+
+    def stop(self) -> None:
+        """Nothing runs."""
 
 
 class _Life:
@@ -118,6 +164,7 @@ class _Life:
         self._world = world
         self._point = actor.first
         self._thread = threading.get_ident()
+        self.may_expire = actor.worlds.may_expire
         self.is_over = False
 
     def perform(self, step: Step) -> Any:
@@ -157,19 +204,49 @@ class _Life:
 
 @dataclass(slots=True)
 class _LivedLock:
-    """ports.TableLock and its lease in one."""
+    """ports.TableLock. Its lease is lost only if leases expire."""
 
-    life: _Life
+    life: Life
+    acquired: int = 0
 
-    def acquire(self) -> "_LivedLock":
-        self.life.perform(Step(TAKE_LOCK))
-        return self
+    def acquire(self) -> "_LivedLease":
+        lease = _LivedLease(self.life, self.acquired)
+        self.acquired += 1
+        self.life.perform(Step(TAKE_LOCK, details=lease.number))
+        return lease
+
+
+@dataclass(slots=True)
+class _LivedLease:
+    """ports.Lease."""
+
+    life: Life
+    number: int
 
     def check(self) -> None:
-        """Always succeeds: no other actor can take a held lock."""
+        if self.life.may_expire:
+            self.life.perform(Step(CHECK_LOCK, details=self.number))
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.life.perform(Step(GIVE_LOCK))
+        self.life.perform(Step(GIVE_LOCK, details=self.number))
+
+
+@dataclass(slots=True)
+class _LivedClock:
+    """ports.Clock, whose time is an answer."""
+
+    life: Life
+
+    def now_ms(self) -> int:
+        now: int = self.life.perform(Step(LOOK_AT_CLOCK, details=0))
+        return now
+
+    def sleep(self, milliseconds: int) -> None:
+        if milliseconds:
+            self.life.perform(Step(WAIT, details=milliseconds))
+
+    def local_offset_ms(self, _epoch_ms: int, /) -> int:
+        return 0

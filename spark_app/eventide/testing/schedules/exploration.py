@@ -13,7 +13,7 @@ The table lock is a port. Here it is the schedule's lock: to take it and to rele
 waits for it can't continue. If `most_switches` is given, it bounds the search to the orders with at most that many switches
 away from an actor that could have continued.
 
-Not covered: a writer that doesn't share the lock, and clocks that advance while an actor stands still.
+Not covered: a writer that doesn't share the lock, and clocks that advance while an actor stands still (`pauses`).
 """
 
 import random
