@@ -253,12 +253,12 @@ class Asleep:
         self._fell_asleep, self._wakes = Event(), Event()
         self._is_abandoned = False
         application = bench.process(_SleepingStorage(bench.storage, at, self._sleep))
-        self._thread = Thread(target=self._run, args=(protocol, application))
+        self._thread = Thread(target=self._run, args=(protocol, application), daemon=True)
         self._thread.start()
         self._fell_asleep.wait()
 
     def wake(self) -> None:
-        """Returns when the process has ended."""
+        """Returns when the process has ended. It wakes up once."""
         self._wakes.set()
         self._thread.join()
 
@@ -340,6 +340,7 @@ def pairs(
             second(bench.process(StandingStill(bench.storage, number, interlude)))
         except EventideError as error:
             failure = error
+        asleep.wake()  # if the second one ended before
         yield Pair(number, operation, bench.moment(), asleep.failure, failure)
 
 
