@@ -46,6 +46,7 @@ DEEP = {
 }
 """Schedules that were wrong once, each with the smallest search that has it."""
 
+LONG = ("a write that a rollback overtakes", "a plan that others run before it is withdrawn")
 OF_ANY_KIND = ("write", "undo", "execute", "end", "compact", "clean", "archive", "go on", "save", "restore")
 WHOLE = Search(OF_ANY_KIND, 2)
 DEAD = Search(("write", "undo", "execute", "go on"), 1, dying=Dying.ANYWHERE)
@@ -71,7 +72,7 @@ def test_a_process_that_falls_asleep_anywhere_harms_nobody(kind: str, number: in
 
 
 @pytest.mark.parametrize("number", [0, 1], ids=["v6", "v9"])
-@pytest.mark.parametrize("name", DEEP)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.broad if name in LONG else ()) for name in DEEP])
 def test_a_schedule_that_was_wrong_harms_nobody(name: str, number: int) -> None:
     kind, search = DEEP[name]
     check(kind, number, search)

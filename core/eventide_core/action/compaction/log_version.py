@@ -1,7 +1,8 @@
 """The name of a log file in a file group.
 
     version 6     the instant of its slice, and the version after the last existing one under it, committed or not. If a
-                  compaction of the group is pending, it has already begun a slice: then it is the compaction's instant
+                  compaction of the group is pending, it has already begun a slice: then it is the compaction's instant,
+                  unless a later slice exists, because a paused process put the plan late
     8 and later   the instant of the write, which is unique, and version 1
 
 Left-overs of a planned compaction never conflict with these names, whether they exist or not. On version 6, they have
@@ -55,7 +56,7 @@ class LogNames:
         if layout.names_logs_by_write:
             return LogPlace(write_instant, 1, ())
         group = file_slice.file_group
-        instant = self.planned.get(group, file_slice.base_instant)
+        instant = max(self.planned.get(group, ""), file_slice.base_instant)
         earlier = sorted(
             (name for name in self.listing.get(group, ()) if name.instant == instant),
             key=lambda name: name.reader_order,

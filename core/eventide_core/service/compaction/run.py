@@ -347,6 +347,12 @@ class CompactionRunner:
                     f"a {other.action} is pending at {other.requested_time} beside the plan at {plan.instant}; "
                     f"{cure_of(other)}"
                 )
+        planned = set(plan.file_groups)
+        if any(s.file_group in planned and s.base_instant > plan.instant for s in state.view.latest_slices()):
+            raise PlanMismatchError(
+                f"slices after {plan.instant} exist: a process that was paused put the plan when others had compacted; roll "
+                "the plan back and plan again"
+            )
         if state.config.layout.names_logs_by_write and (state.timeline.start or "") > plan.instant:
             raise PlanMismatchError(
                 f"instants after {plan.instant} were archived since the plan was made: readers would treat the "
