@@ -48,6 +48,13 @@ def plan(
     return plan_write(placements, facts, lambda: next(uuids))
 
 
+@pytest.mark.parametrize(("planned", "followed"), [(PLAN, PLAN), ("20261120000000000", BASE)])
+def test_a_version_6_log_goes_to_a_planned_slice_unless_a_later_one_exists(planned: str, followed: str) -> None:
+    """A paused process may put its plan after others have compacted."""
+    (log,) = plan([Placement("p", "00000001", 1, 0)], slice_with(), version=6, planned=planned)
+    assert log.log_name(0) == f".{GROUP}_{followed}.log.1_0-5000-0"
+
+
 def test_a_bucket_without_a_file_group_gets_a_base_file_and_one_with_it_a_log() -> None:
     base, log = plan([Placement("p", "00000001", 3, 1), Placement("p", "00000000", 2, 0)], slice_with())
     assert (base.kind, base.base_name) == (
