@@ -1,7 +1,7 @@
 """Completes what is pending before anything new begins: how a run continues after one that died.
 
-1. Files of the timeline that don't count are removed. Writes whose writers are known to be dead are rolled back.
-   Interrupted rollbacks are completed.
+1. Writes whose writers are known to be dead are rolled back. Interrupted rollbacks are completed. Files of the timeline
+   that don't count are removed.
 2. A compaction that eventide planned is run, whichever process began it: same instant, same names. If its process is
    alive, it is left to that process (BusyError). One that was only scheduled is run like an
    interrupted one.
@@ -34,7 +34,7 @@ from eventide_core.service.scheduling.settings import CompactionSettings
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.files.file_group_write import HEARTBEATS, heartbeat_path
 from eventide_core.table.settings.table_config import TableConfig
-from eventide_core.table.timeline.instant import Action, Instant
+from eventide_core.table.timeline.instant import Action, Instant, State
 from eventide_core.table.timeline.plans import CompactionPlan, ForeignPlan
 from eventide_core.table.timeline.timeline import Timeline
 
@@ -67,9 +67,6 @@ class PendingCompactions:
         if config.is_copy_on_write:
             return Ended()
         seen = self._look(config)
-        if seen.timeline.strays:
-            with self.runner.lock.acquire() as lease:
-                self.files.sweep(config, self.files.timeline(config), lease)
         undone: tuple[str, ...] = ()
         if self.rollback.has_failed_writes(config, seen.timeline):
             undone = self.rollback.undo_failed_writes()
@@ -78,6 +75,13 @@ class PendingCompactions:
         if seen.timeline.pending_plans:
             self._wait_for_others(config)
         return Ended(compactions.resumed, (*undone, *compactions.rolled_back))
+
+    def _swept(self, config: TableConfig) -> tuple[str, ...]:
+        """Removes the files that don't count. Returns the instants of plans whose rollback was decided and interrupted."""
+        with self.runner.lock.acquire() as lease:
+            timeline = self.files.timeline(config)
+            self.files.sweep(config, timeline, lease)
+        return tuple(i.requested_time for i in timeline.strays if i.is_pending_plan and i.state is State.REQUESTED)
 
     def end_compactions(self, progress: Progress) -> Ended:
         """Steps 2 to 5."""
@@ -88,7 +92,7 @@ class PendingCompactions:
 
     def _end_compactions(self, config: TableConfig, seen: "_Seen", progress: Progress) -> Ended:
         resumed: list[str] = []
-        rolled_back: list[str] = []
+        rolled_back = list(self._swept(config)) if seen.timeline.strays else []
         for pending in seen.timeline.pending_plans:
             instant = pending.requested_time
             try:

@@ -46,6 +46,7 @@ from eventide_core.table.timeline.instant import (
     State,
     next_instant_time,
 )
+from eventide_core.table.timeline.outcome_file import record_of
 from eventide_core.table.timeline.rollback_metadata import (
     RestoreMetadata,
     RestorePlan,
@@ -177,7 +178,7 @@ class Restorer:
             shared = logs_of_failed_write(self.files.storage, now, target.instant)
         plan = plan_rollback(instant, target, now.listing, shared)
         lease.check()
-        record_undone(self.files.storage, target.instant)
+        record_undone(self.files.storage, record_of(target.instant, target.action))
         runner = RollbackRunner(self.files, self.metadata, self.liveness.heartbeats)
         _, metadata = runner.remove_files(state.config, plan, lease)
         self.metadata.revert(state.config, lease, target.instant)

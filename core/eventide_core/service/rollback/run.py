@@ -43,7 +43,7 @@ from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.commit_metadata import CommitMetadata
 from eventide_core.table.timeline.file_system_view import DataFile
 from eventide_core.table.timeline.instant import Action, Instant, State, next_instant_time
-from eventide_core.table.timeline.outcome_file import outcome_path
+from eventide_core.table.timeline.outcome_file import outcome_path, record_of
 from eventide_core.table.timeline.plans import ForeignPlan
 from eventide_core.table.timeline.rollback_metadata import (
     RollbackMetadata,
@@ -107,7 +107,7 @@ class RollbackRunner:
     ) -> tuple[str, ...] | None:
         target = plan.target.instant
         self._transaction(config, plan.instant).put(lease, State.INFLIGHT)
-        if not self._decide(config, target, lease, undoes_completed=undoes_completed):
+        if not self._decide(config, plan.target, lease, undoes_completed=undoes_completed):
             self._withdraw(config, plan.instant, lease)
             return None
         write = self.files.timeline(config).find(target)
@@ -118,23 +118,23 @@ class RollbackRunner:
         changes = self._changes(metadata.partitions) if config.metadata_partitions else _NO_CHANGES
         return (*removed, *self._complete(config, metadata, changes, lease, forgets=True))
 
-    def _decide(self, config: TableConfig, target: str, lease: Lease, *, undoes_completed: bool) -> bool:
+    def _decide(self, config: TableConfig, target: RollbackTarget, lease: Lease, *, undoes_completed: bool) -> bool:
         """The first part of step 3: whether the target is undone now; else the rollback is void."""
-        storage = self.files.storage
+        storage, record = self.files.storage, record_of(target.instant, target.action)
         lease.check()
         if undoes_completed:
-            record_undone(storage, target)
-        if undoes_completed or is_undone(storage, target):
+            record_undone(storage, record)
+        if undoes_completed or is_undone(storage, record):
             return True
-        completed = self._completed(config, target)
-        claimed = claim_outcome(storage, Outcome(target, completed))
-        if completed is None and self._completed(config, target) is None:
+        completed = self._completed(config, target.instant)
+        claimed = claim_outcome(storage, Outcome(record, completed))
+        if completed is None and self._completed(config, target.instant) is None:
             if not claimed.is_undone:  # its process withdrew what it had completed, or died before it could
-                record_undone(storage, target)
+                record_undone(storage, record)
             return True
         if claimed.is_undone and completed is None:
             # A stock writer, which claims nothing, was faster.
-            delete_each(storage, [outcome_path(target)], lease)
+            delete_each(storage, [outcome_path(record)], lease)
         return False
 
     def _completed(self, config: TableConfig, target: str) -> str | None:

@@ -117,7 +117,11 @@ class TableState:
             lambda: recorded_ends(files.storage),
         )
         if ends.undone:
-            timeline = timeline.with_undone(ends.undone | timeline.undone)
+            # An archived writer may have shared its instant with a plan that was undone.
+            counting = (
+                t for t in ends.undone_instants if not (timeline.is_archived(t) and archive.find(t) is not None)
+            )
+            timeline = timeline.with_undone(timeline.undone.union(counting))
         if config.layout.names_logs_by_write:
             archived = _archived_writers(listing, timeline, archive)
             timeline = timeline.with_archived(archived) if archived else timeline

@@ -54,6 +54,7 @@ from eventide_core.table.timeline.commit_metadata import CommitMetadata
 from eventide_core.table.timeline.file_system_view import DataFile
 from eventide_core.table.timeline.instant import Action, Instant, State
 from eventide_core.table.timeline.observed_offset import observed_offset
+from eventide_core.table.timeline.outcome_file import record_of
 from eventide_core.table.timeline.plans import CompactionPlan, ForeignPlan
 from eventide_core.table.timeline.rollback_metadata import RestorePlan, RollbackMetadata, RollbackPlan
 from eventide_core.table.timeline.savepoint_metadata import SavepointMetadata
@@ -195,9 +196,10 @@ class TableFiles:
 
         Without the files of an instant that was undone, only its record shows that its data files don't count, either.
         """
-        for instant in {stray.requested_time for stray in timeline.strays} & timeline.undone:
+        late = (stray for stray in timeline.strays if stray.requested_time in timeline.undone)
+        for record in {record_of(stray.requested_time, stray.action) for stray in late}:
             lease.check()
-            record_undone(self.storage, instant)
+            record_undone(self.storage, record)
         self.on_timeline(config).sweep(timeline.strays, lease)
 
     def forget(self) -> None:

@@ -20,6 +20,7 @@ from eventide_core.service.transaction.outcome import is_undone
 from eventide_core.service.transaction.steps import STEPS, Fence, Kind
 from eventide_core.service.transaction.timeline_files import TimelineFiles
 from eventide_core.table.timeline.instant import COMPLETED_ACTION, Action, Instant, State
+from eventide_core.table.timeline.outcome_file import record_of
 
 _ORDER = (State.REQUESTED, State.INFLIGHT, State.COMPLETED)
 
@@ -103,7 +104,7 @@ class Transaction:
         states = {there.state for there in self._there()}
         if State.COMPLETED in states:
             return Fate.COMPLETED
-        if is_undone(self.timeline.storage, self.instant):
+        if is_undone(self.timeline.storage, record_of(self.instant, self.action)):
             return Fate.UNDONE
         if self._is_archived():
             return Fate.ARCHIVED
@@ -124,7 +125,7 @@ class Transaction:
         states = {other.state for other in self._there() if other not in put}
         first, last = STEPS[self.kind, put[0].state].first, put[-1].state
         if put[0].state is first and self.is_followed:
-            is_late = is_undone(self.timeline.storage, self.instant) or self._is_archived()
+            is_late = is_undone(self.timeline.storage, record_of(self.instant, self.action)) or self._is_archived()
         elif put[0].state is first:
             is_late = not any(_ORDER.index(state) > _ORDER.index(last) for state in states) or self._is_archived()
         elif last is State.COMPLETED:

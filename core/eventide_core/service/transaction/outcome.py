@@ -21,8 +21,10 @@ from eventide_core.table.timeline.outcome_file import (
     encoded_outcome,
     instant_of,
     is_attempt,
+    is_of_compaction,
     is_of_undone,
     outcome_path,
+    record_in,
     undone_path,
 )
 from eventide_core.table.timeline.timeline import Timeline
@@ -34,12 +36,12 @@ _READ_AT_ONCE = 500  # each costs a read under the table lock; earlier versions 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome of `instant`: completed at `completion_time`, or (None) undone.
+    """The outcome of an action, by its `record` (`record_of`): completed at `completion_time`, or (None) undone.
 
     Its file has the time on version 6, too, although the timeline does not.
     """
 
-    instant: str
+    record: str
     completion_time: str | None
 
     @property
@@ -49,25 +51,25 @@ class Outcome:
 
 def claim_outcome(storage: Storage, wanted: Outcome) -> Outcome:
     """The claimed outcome: the wanted one, or that of an earlier claim."""
-    if storage.put_if_absent(outcome_path(wanted.instant), encoded_outcome(wanted.completion_time)):
+    if storage.put_if_absent(outcome_path(wanted.record), encoded_outcome(wanted.completion_time)):
         return wanted
-    return _read(storage, wanted.instant)
+    return _read(storage, wanted.record)
 
 
-def claimed_outcome(storage: Storage, instant: str) -> Outcome | None:
-    """The outcome of the instant, if it has been claimed."""
-    return None if storage.stat(outcome_path(instant)) is None else _read(storage, instant)
+def claimed_outcome(storage: Storage, record: str) -> Outcome | None:
+    """The outcome of the action, if it has been claimed."""
+    return None if storage.stat(outcome_path(record)) is None else _read(storage, record)
 
 
-def is_undone(storage: Storage, instant: str) -> bool:
-    """Whether the instant was undone, or is being undone."""
-    claimed = claimed_outcome(storage, instant)
-    return (claimed is not None and claimed.is_undone) or storage.stat(undone_path(instant)) is not None
+def is_undone(storage: Storage, record: str) -> bool:
+    """Whether the action was undone, or is being undone."""
+    claimed = claimed_outcome(storage, record)
+    return (claimed is not None and claimed.is_undone) or storage.stat(undone_path(record)) is not None
 
 
-def record_undone(storage: Storage, instant: str) -> None:
-    """Records that an instant which had completed is being undone, before its completed file is removed."""
-    storage.put_if_absent(undone_path(instant), b"")
+def record_undone(storage: Storage, record: str) -> None:
+    """Records that an action which had completed is being undone, before its completed file is removed."""
+    storage.put_if_absent(undone_path(record), b"")
 
 
 def instants_with_outcome(storage: Storage) -> frozenset[str]:
@@ -86,7 +88,7 @@ def settled_outcomes(
 
     1. Completed: all but the last completed that published a cut, from which the archived cut is known. The archived
        timeline has the others.
-    2. Attempts at it: all.
+    2. Attempts at it, and completed writes, which the archive has: all.
     3. Undone: as soon as no file bears the instant (`borne` are those of the files), and a day has passed.
 
     `publishes` returns whether an archived compaction published a cut. If there are very many outcomes, those of the
@@ -98,7 +100,9 @@ def settled_outcomes(
     start = timeline.start or ""
     ended = ((instant, entry) for instant, entry in made if instant < start and timeline.find(instant) is None)
     for instant, entry in sorted(ended, key=lambda pair: (pair[0], pair[1].path))[:_READ_AT_ONCE]:
-        if is_attempt(entry.path):
+        if is_attempt(entry.path) or not (
+            is_of_undone(entry.path, entry.size) or is_of_compaction(record_in(entry.path))
+        ):
             settled.append(entry.path)
         elif is_of_undone(entry.path, entry.size):
             if instant not in borne and entry.modified_ms <= now_ms - UNDONE_KEPT_MS:
@@ -111,16 +115,16 @@ def settled_outcomes(
     return (*settled, *map(outcome_path, by_completion[:-1]))
 
 
-def _read(storage: Storage, instant: str) -> Outcome:
-    path = outcome_path(instant)
+def _read(storage: Storage, record: str) -> Outcome:
+    path = outcome_path(record)
     try:
         match json.loads(storage.read(path)):
             case {"completion_time": None}:
-                return Outcome(instant, None)
+                return Outcome(record, None)
             case {"completion_time": str(decided)} if decided.isascii() and decided.isdecimal():
-                return Outcome(instant, decided)
+                return Outcome(record, decided)
             case _:
                 pass
     except (ValueError, RecursionError):
         pass
-    raise CorruptTimelineError(f"{path} cannot be read; remove it if nobody works on {instant}")
+    raise CorruptTimelineError(f"{path} cannot be read; remove it if nobody works on {record}")

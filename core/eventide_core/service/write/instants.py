@@ -42,6 +42,7 @@ from eventide_core.service.write.written_rows import added_files, written_change
 from eventide_core.table.settings.metadata_table import RowChange
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.instant import Action, Instant, State
+from eventide_core.table.timeline.outcome_file import record_of
 from eventide_core.table.timeline.timeline import Timeline
 
 
@@ -194,7 +195,7 @@ class WriteInstants:
         except WriteConflictError:
             discard(self.files.storage, path)
             raise
-        claim = Outcome(pending.instant, completed.completion_time or pending.instant)
+        claim = Outcome(record_of(pending.instant, pending.action), completed.completion_time or pending.instant)
         if claim_outcome(self.files.storage, claim).is_undone:
             discard(self.files.storage, path)
             raise _rolled_back(pending.instant)

@@ -1,11 +1,13 @@
 """The files that record how an instant ended, below `.hoodie/.aux/eventide`, where Hudi's readers and writers don't look.
 
-    <instant>.outcome     {"completion_time": "<time>"}   completed, or to be completed, at that time
+    <record>.outcome      {"completion_time": "<time>"}   completed, or to be completed, at that time
                           {"completion_time": null}       undone before it completed
-    <instant>.undone      empty                           undone after it had completed
+    <record>.undone       empty                           undone after it had completed
     <instant>.<n>.attempt empty                           attempt n of eventide at a compaction plan of Hudi has begun
 
-An outcome is put if absent and never replaced, so that the first claim counts. Its size alone shows an undone instant.
+A record is the instant of a compaction, or `<instant>.write` of any other write: a writer without the lock may have taken
+the instant of a plan in the same millisecond. An outcome is put if absent and never replaced, so that the first claim
+counts. Its size alone shows an undone instant.
 """
 
 import json
@@ -13,16 +15,32 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from eventide_core.table.timeline.instant import Action
+
 OUTCOME_DIRECTORY: Final = ".hoodie/.aux/eventide"
-_OUTCOME, _UNDONE, _ATTEMPT = ".outcome", ".undone", ".attempt"
+_OUTCOME, _UNDONE, _ATTEMPT, _WRITE = ".outcome", ".undone", ".attempt", ".write"
 
 
-def outcome_path(instant: str) -> str:
-    return f"{OUTCOME_DIRECTORY}/{instant}{_OUTCOME}"
+def record_of(instant: str, action: Action) -> str:
+    """The name of the record of an action, pending or completed."""
+    return instant if action in (Action.COMPACTION, Action.COMMIT) else f"{instant}{_WRITE}"
 
 
-def undone_path(instant: str) -> str:
-    return f"{OUTCOME_DIRECTORY}/{instant}{_UNDONE}"
+def is_of_compaction(record: str) -> bool:
+    return not record.endswith(_WRITE)
+
+
+def outcome_path(record: str) -> str:
+    return f"{OUTCOME_DIRECTORY}/{record}{_OUTCOME}"
+
+
+def undone_path(record: str) -> str:
+    return f"{OUTCOME_DIRECTORY}/{record}{_UNDONE}"
+
+
+def record_in(path: str) -> str:
+    """The record of an outcome, or of what was undone."""
+    return path.rpartition("/")[2].removesuffix(_OUTCOME).removesuffix(_UNDONE)
 
 
 def attempt_path(instant: str, number: int) -> str:
@@ -53,7 +71,7 @@ def is_of_undone(path: str, size: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class RecordedEnds:
-    """The `instants` whose end is recorded, which must never be used again, and those of them that were `undone`."""
+    """The `instants` whose end is recorded, which must never be used again, and the records of those that were `undone`."""
 
     instants: frozenset[str]
     undone: frozenset[str]
@@ -61,5 +79,10 @@ class RecordedEnds:
     @classmethod
     def of(cls, files: Iterable[tuple[str, int]]) -> "RecordedEnds":
         """By the paths and sizes of the files in the directory."""
-        known = [(instant, is_of_undone(path, size)) for path, size in files if (instant := instant_of(path))]
-        return cls(frozenset([i for i, _ in known]), frozenset([i for i, is_undone in known if is_undone]))
+        known = [(instant, path, size) for path, size in files if (instant := instant_of(path))]
+        undone = [record_in(path) for _, path, size in known if is_of_undone(path, size)]
+        return cls(frozenset([instant for instant, _, _ in known]), frozenset(undone))
+
+    @property
+    def undone_instants(self) -> frozenset[str]:
+        return frozenset([record.partition(".")[0] for record in self.undone])

@@ -24,6 +24,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from eventide_core.table.timeline.instant import COMPLETED_ACTION, WRITE_ACTIONS, Action, Instant, State
+from eventide_core.table.timeline.outcome_file import record_of
 from eventide_core.table.timeline.timeline import Timeline
 
 _WRITES = WRITE_ACTIONS | COMPLETED_ACTION.keys()
@@ -41,7 +42,7 @@ class Evidence:
     """What else than its files decides about a timeline; each is asked only if it matters.
 
     `boundary`: the requested time of the last archived write, None if nothing is archived. `is_archived`: whether a write
-    is. `undone`: the instants that have a record of their undoing. `is_of_another_engine`: whether another engine put the
+    is. `undone`: the records of what was undone (outcome_file.py). `is_of_another_engine`: whether another engine put the
     completed file.
     """
 
@@ -61,24 +62,24 @@ def timeline_of(files: Iterable[Instant], evidence: Evidence) -> Timeline:
     late_restores = _late_restores(there)
     if not (is_begin_in_doubt or is_any_in_doubt or late_restores):
         return Timeline.of(there)
-    undone = set(evidence.undone())
+    undone, never_completed = evidence.undone(), set[str]()
     boundary = evidence.boundary() if is_begin_in_doubt else None
     saved = {i.requested_time for i in there if i.action is Action.SAVEPOINT}
     strays: list[Instant] = []
     for key in sorted(by_key):
         time, own = key[0], by_key[key]
-        if time in undone and _is_in_doubt(own) and not evidence.is_archived(time):
+        if record_of(time, own[0].action) in undone and _is_in_doubt(own) and not evidence.is_archived(time):
             is_acknowledged = any(i.is_completed and evidence.is_of_another_engine(i) for i in own)
             strays += () if is_acknowledged else sorted(own, key=_order, reverse=True)
         elif boundary is not None and time <= boundary and time not in saved:
             is_archived, is_pending = evidence.is_archived(time), State.COMPLETED not in _states(own)
             strays += sorted(own, key=_order) if is_archived or is_pending else ()
             if is_pending and not is_archived:
-                undone.add(time)
+                never_completed.add(time)
     strays += late_restores
     left_out = set(strays)
     timeline = Timeline.of((i for i in there if i not in left_out), boundary=boundary, strays=tuple(strays))
-    return timeline.with_undone(undone)
+    return timeline.with_undone(never_completed)
 
 
 def _writes(files: Iterable[Instant]) -> Mapping[_Key, list[Instant]]:
