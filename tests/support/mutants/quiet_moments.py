@@ -19,8 +19,10 @@ from eventide_core.config import SCHEMA_MODE, SchemaMode
 from eventide_core.ports import NoProgress
 from eventide_core.service.compaction.run import CompactionRunner
 from eventide_core.service.scheduling.replan import Replanner
+from eventide_core.service.state import table as state_table
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.settings.write_shape import WriteOperation
+from eventide_core.table.timeline.outcome_file import RecordedEnds
 from support.mutants.mutant import (
     AFTER_T,
     BASE,
@@ -127,7 +129,9 @@ def _without(name: str) -> Callable[[pytest.MonkeyPatch], None]:
 
 
 def _rolled_back_instants_are_free(patch: pytest.MonkeyPatch) -> None:
+    """Both the rollbacks on the timeline and the records of what was undone state them."""
     patch.setattr(TableFiles, "rolled_back", lambda *_: frozenset())
+    patch.setattr(state_table, "recorded_ends", lambda _: RecordedEnds(frozenset(), frozenset()))
 
 
 def _unaware_writes_are_not_waited_for(patch: pytest.MonkeyPatch) -> None:

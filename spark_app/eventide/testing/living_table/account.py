@@ -19,13 +19,15 @@ from eventide.testing.inspection.checks import (
     known_commits,
     merged_commits,
 )
-from eventide.testing.inspection.observation import BlockInstants, Files
+from eventide.testing.inspection.observation import OUTCOMES_PREFIX, BlockInstants, Files
 from eventide.testing.oracle import Change, Oracle
 from eventide_core.table.timeline.plans import CompactionPlan, LinkMode, require_ours
 
 _on_timeline = lru_cache(1 << 14)(re.compile(r"\.hoodie/(?:timeline/)?(\d{17})(?:_(\d{17}))?\.([a-z.]+)").fullmatch)
 
 _PENDING = ("requested", "inflight")
+_SETTLED = ({"requested", "inflight", ""}, {"requested", "inflight"})
+_WITHOUT_RECORD = ("clean", "rollback", "restore", "savepoint", "indexing")
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +243,25 @@ def _being_rolled_back(files: Files) -> frozenset[str]:
 
 
 def _timeline(files: Files) -> Iterator[tuple[str, re.Match[str]]]:
-    for path in files:
-        match = _on_timeline(path)
-        if match is not None:
+    """The files of the timeline that count: not one that is left alone of an instant that was undone."""
+    there = [(path, match) for path in files if (match := _on_timeline(path)) is not None]
+    states: dict[str, set[str]] = {}
+    for _, match in there:
+        states.setdefault(match[1], set()).add(_state(match[3]))
+    for path, match in there:
+        is_in_doubt = states[match[1]] not in _SETTLED and not match[3].startswith(_WITHOUT_RECORD)
+        if not (is_in_doubt and _is_undone(files, match[1])):
             yield path, match
+
+
+def _state(action: str) -> str:
+    return next((state for state in _PENDING if action.endswith(state)), "")
+
+
+def _is_undone(files: Files, instant: str) -> bool:
+    """By eventide's own records: an outcome without a completion time, or a mark."""
+    for record in (instant, f"{instant}.write"):
+        outcome = files.get(f"{OUTCOMES_PREFIX}{record}.outcome")
+        if (outcome is not None and b"null" in outcome.data) or f"{OUTCOMES_PREFIX}{record}.undone" in files:
+            return True
+    return False
