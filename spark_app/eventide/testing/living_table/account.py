@@ -102,6 +102,12 @@ class Account:
             self._archived |= gone
             gone = frozenset()
         if gone:
+            # Any action ends an archival that was interrupted.
+            archive = application.files.archive(application.files.config())
+            archived = frozenset(instant for instant in gone if archive.find(instant) is not None)
+            self._archived |= archived
+            gone -= archived
+        if gone:
             self.rolled_back |= gone
             self.completed = [event for event in self.completed if event.instant not in gone]
             self.oracle = self._new_oracle()
@@ -114,6 +120,11 @@ class Account:
             event.tell(self.oracle)
         self._look_for_plan(application, files, is_alone=not changes)
         return gone
+
+    @property
+    def archived(self) -> Collection[str]:
+        """The instants that have left the active timeline for the archived one."""
+        return self._archived
 
     def would_show(self, changes: Commit) -> bool:
         """Whether readers would notice the pending compaction if this were written before it ends.
@@ -243,14 +254,15 @@ def _being_rolled_back(files: Files) -> frozenset[str]:
 
 
 def _timeline(files: Files) -> Iterator[tuple[str, re.Match[str]]]:
-    """The files of the timeline that count: not one that is left alone of an instant that was undone."""
+    """The files of the timeline that count: none that an archival or a rollback has left, or a paused process put late."""
     there = [(path, match) for path in files if (match := _on_timeline(path)) is not None]
     states: dict[str, set[str]] = {}
     for _, match in there:
         states.setdefault(match[1], set()).add(_state(match[3]))
     for path, match in there:
-        is_in_doubt = states[match[1]] not in _SETTLED and not match[3].startswith(_WITHOUT_RECORD)
-        if not (is_in_doubt and _is_undone(files, match[1])):
+        of_instant = states[match[1]]
+        is_in_doubt = of_instant not in _SETTLED and not match[3].startswith(_WITHOUT_RECORD)
+        if not (is_in_doubt and ("requested" not in of_instant or _is_undone(files, match[1]))):
             yield path, match
 
 

@@ -372,6 +372,8 @@ class LivingTable:
         gone = self.account.keep(
             self.bench.process(), files, step.changes, archives=step.archives, as_stock=step.as_stock
         )
+        swept = self.account.archived  # any action ends an archival that was interrupted
+        self._before = {p: f for p, f in self._before.items() if p in files or not any(i in p for i in swept)}
         self.reach["completed actions undone"] += len(gone)
         self.inspect()
         return self.account.instants - known
