@@ -29,6 +29,7 @@ from eventide_core.table.timeline.timeline import Timeline
 
 _WRITES = WRITE_ACTIONS | COMPLETED_ACTION.keys()
 _COMPACTION = frozenset({Action.COMPACTION, Action.COMMIT})
+_REQUESTED = frozenset({State.REQUESTED})
 _BEGUN = frozenset({State.REQUESTED, State.INFLIGHT})
 _ALL = frozenset(State)
 _ORDER = {State.REQUESTED: 0, State.INFLIGHT: 1, State.COMPLETED: 2}
@@ -107,5 +108,5 @@ def _late_restores(files: Collection[Instant]) -> list[Instant]:
     for file in files:
         if file.action is Action.RESTORE:
             restores.setdefault(file.requested_time, []).append(file)
-    requested = [own[0] for own in restores.values() if _states(own) == {State.REQUESTED}]
+    requested = [own[0] for own in restores.values() if _states(own) == _REQUESTED]
     return [one for one in requested if any(file.requested_time > one.requested_time for file in files)]

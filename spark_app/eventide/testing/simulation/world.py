@@ -139,12 +139,13 @@ def _bring_to_rest(scene: Scene) -> None:
     if scene.restoring is not None:
         saved = scene.restoring
         _as_operator(scene, lambda turn: restore(turn, saved), may_fail=True)
+    troubles = _as_operator(scene, _serve)
     for _ in range(_ROUNDS):
-        troubles = _as_operator(scene, _serve)
         if not troubles:
             break
         _as_operator(scene, _roll_back_by_force)
         scene.store.scheduler.now_ms += _REST_MS
+        troubles = _as_operator(scene, _serve)
     else:
         raise BrokenPromiseError("service", f"cannot go on: {troubles}")
     _as_operator(scene, _roll_back_by_force)
