@@ -24,7 +24,7 @@ from eventide_core.service.scheduling.settings import CompactionSettings
 from eventide_core.service.state.single_writers import single_writer_note, writes_of_single_writers
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.service.transaction.action import Put
+from eventide_core.service.transaction.action import Fate, Put
 from eventide_core.service.transaction.steps import Kind
 from eventide_core.table.records.record_shape import RecordShape
 from eventide_core.table.settings.table_config import TableConfig
@@ -154,7 +154,14 @@ class CompactionScheduler:
                 # it.
                 return replace(draft, waits_for="a write started while the plan was made")
             transaction = self.files.transaction(state.config, Kind.COMPACTION, Action.COMPACTION, draft.plan.instant)
-            if transaction.put(lease, State.REQUESTED, data) is not Put.DONE:
+            try:
+                put = transaction.put(lease, State.REQUESTED, data)
+            except LockLostError:
+                # On version 6 the plan stays, because writers may follow it. It is checked before it is run.
+                if not transaction.is_followed or transaction.fate() is not Fate.PENDING:
+                    raise
+                put = Put.DONE
+            if put is not Put.DONE:
                 raise BusyError(f"another plan uses the instant {draft.plan.instant}; try again")
             return (
                 draft
