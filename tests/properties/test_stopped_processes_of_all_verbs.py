@@ -230,7 +230,7 @@ def cases() -> Iterator[object]:
         for suffix, kinds in suffixes.items():
             for kind in kinds:
                 for version in (6, 9):
-                    rarely = pytest.mark.broad if version == 9 else pytest.mark.proof
+                    rarely = pytest.mark.broad if version == 9 and verb != "repair" else pytest.mark.proof
                     marks = () if (version, verb, suffix, kind) in ALWAYS else (rarely,)
                     yield pytest.param(version, verb, suffix, kind, id=f"{version}-{verb}-{suffix}-{kind}", marks=marks)
 
