@@ -58,9 +58,9 @@ class Dying(Enum):
 
     NOBODY = auto()
     ASLEEP = auto()
-    """Those in which everybody sleeps."""
+    """Situations in which everybody sleeps."""
     ANYWHERE = auto()
-    """All."""
+    """All situations."""
 
 
 class Move(NamedTuple):
