@@ -206,6 +206,17 @@ def test_files_are_repaired_as_the_repaired_timeline_shows_them(written: tuple[B
     assert done.verification.ok
 
 
+def test_inputs_are_repaired_before_their_compaction_runs_again(written: tuple[Bench, Moment, Damaged]) -> None:
+    bench, moment, table = written
+    table = replace(table, files=dict(moment.files))
+    damages.partition_without_its_mark(table)
+    damages.unreadable_commit_of_a_compaction(table)
+    bench.load(Moment(table.files, moment.time_ms))
+    done = _repair(bench.process())
+    assert [repair.check for repair in done.repairs] == ["file-slices", "timeline"]
+    assert done.verification.ok
+
+
 @pytest.mark.parametrize("damage", DAMAGES, ids=[damage.__name__ for damage in DAMAGES])
 def test_each_damage_is_repaired_or_named(
     damage: Callable[[Damaged], None], written: tuple[Bench, Moment, Damaged]

@@ -2,6 +2,7 @@
 
 1. The timeline comes first: while its check finds anything, it isn't known what counts as written, and nothing else is
    planned. Files that don't count come before the rest of it. What is repaired next is decided on the table as it then is.
+   A compaction that has to run again is no such doubt: it needs its inputs, so they are repaired before it.
 2. A repair takes a file away only into the backup, and makes a file only from one that holds the same: of a log file and
    its left-over, the damaged one from the one that is whole; a commit from the files that it wrote.
 3. A compaction of eventide whose commit or base file is damaged is made pending again and run again, as long as all of
@@ -66,7 +67,7 @@ def plan_repairs(
     damage = _Damage(facts, verification)
     repairs: dict[str, Repair] = {}
     unrepaired: list[Unrepaired] = []
-    is_timeline_in_doubt = any(check.name == check_timeline.name for check in verification.failed)
+    is_timeline_in_doubt = _is_timeline_in_doubt(damage, claimed)
     for check in verification.failed:
         if (checks and check.name not in checks) or check.name == check_metadata_table.name:
             continue
@@ -89,6 +90,13 @@ def plan_repairs(
             else:
                 repairs[rebuild.path] = rebuild
     return RepairPlan(tuple(repairs.values()), tuple(unrepaired))
+
+
+def _is_timeline_in_doubt(damage: "_Damage", claimed: frozenset[str]) -> bool:
+    """Whether the check of the timeline finds anything else than compactions that have to run again."""
+    found = [f for check in damage.verification.failed if check.name == check_timeline.name for f in check.findings]
+    repairs = (_repair_of(damage, check_timeline.name, finding, claimed) for finding in found)
+    return any(repair is None or repair.rerun is None for repair in repairs)
 
 
 def _repair_of(damage: "_Damage", check: str, finding: Finding, claimed: frozenset[str]) -> Repair | None:
