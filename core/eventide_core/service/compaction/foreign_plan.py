@@ -38,11 +38,13 @@ class Attempt:
     """An execution of another engine's plan, as the plan's inflight file states it.
 
     `number` counts from 1, and is in the write tokens of the base files, which keeps attempts apart. `is_taken_over`: that
-    engine had begun the plan, and may still be at work.
+    engine had begun the plan, and may still be at work. `is_unshared`: no inflight file has stated the number yet, so that
+    no other process can continue the attempt, or commit its files.
     """
 
     number: int
     is_taken_over: bool = False
+    is_unshared: bool = False
 
     def encode(self) -> bytes:
         return json.dumps({_ATTEMPT: self.number, _TAKEN_OVER: self.is_taken_over}).encode()

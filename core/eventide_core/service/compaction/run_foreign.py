@@ -29,7 +29,8 @@ taken over is removed before the completed file is put: Hudi completes no instan
 alive after all cannot complete it again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from eventide_core.access.files import remove_tree
@@ -41,6 +42,7 @@ from eventide_core.errors import (
     CorruptTimelineError,
     EventideError,
     InstantNotFoundError,
+    LockError,
     MissingFileError,
     PlanMismatchError,
     StorageError,
@@ -95,7 +97,7 @@ class ForeignCompactionRunner:
         try:
             results = run_tasks(self.engine, self.compact_slice, executed, tasks, progress)
         except EventideError:
-            with self.lock.acquire() as lease:
+            with self._locked(attempt, executed) as lease:
                 if self.is_ended(executed, lease):
                     return
             raise
@@ -131,9 +133,8 @@ class ForeignCompactionRunner:
             if compaction.state is State.INFLIGHT and attempt is None and not may_take_over:
                 raise BusyError(self._why_not_ours(state.config, plan.instant))
             if attempt is None:
-                attempt = Attempt(
-                    claim_attempt(self.files.storage, state.listing, plan), compaction.state is State.INFLIGHT
-                )
+                number = claim_attempt(self.files.storage, state.listing, plan)
+                attempt = Attempt(number, compaction.state is State.INFLIGHT, is_unshared=True)
             executed = as_executed(state, plan, attempt.number)
             if captures:
                 executed = with_change_logs(executed)
@@ -149,7 +150,7 @@ class ForeignCompactionRunner:
         storage = self.files.storage
         changes = FileChanges(RowChange.NONE, added_files(executed, results))
         known = self.metadata.known_ahead(self.files.config(), plan.instant, changes)
-        with self.lock.acquire() as lease:
+        with self._locked(attempt, executed) as lease:
             if self.is_ended(executed, lease):
                 return
             state = TableState.load(self.files)
@@ -186,6 +187,18 @@ class ForeignCompactionRunner:
             update.check_after_commit(lease)
             update.compact(lease, completion.time)
             remove_tree(storage, marker_directory(plan.instant))
+
+    @contextmanager
+    def _locked(self, attempt: Attempt, executed: CompactionPlan) -> Iterator[Lease]:
+        """The lock. If another process keeps it, the files of an attempt that nobody else can continue are removed."""
+        with ExitStack() as held:
+            try:
+                lease = held.enter_context(self.lock.acquire())
+            except LockError:
+                if attempt.is_unshared:
+                    self._remove(made_files(executed), executed, None)
+                raise
+            yield lease
 
     def _check_neighbours(self, state: TableState, plan: ForeignPlan) -> None:
         """Raises BusyError for pending actions that block this plan.
@@ -255,13 +268,14 @@ class ForeignCompactionRunner:
             update.drop(lease)  # it names the files of both
         self._remove(made_files(executed), executed, lease)
 
-    def _remove(self, paths: Sequence[str], executed: CompactionPlan, lease: Lease) -> None:
+    def _remove(self, paths: Sequence[str], executed: CompactionPlan, lease: Lease | None) -> None:
         delete_each(self.files.storage, paths, lease)
         self.remove_markers_of(executed, lease)
 
-    def remove_markers_of(self, executed: CompactionPlan, lease: Lease) -> None:
+    def remove_markers_of(self, executed: CompactionPlan, lease: Lease | None) -> None:
         """Removes only this attempt's files, because another engine's may be beside them."""
-        lease.check()
+        if lease is not None:
+            lease.check()
         for op in executed.operations:
             self.files.storage.delete(marker_path(executed.instant, op))
 
