@@ -6,7 +6,9 @@ All of a repair lies in `.hoodie/.backup/<instant>/`, where no reader looks. Ord
 2. `repair.json` the changes, with size and hash of each file before and after. From here on the repair happens.
 3. The changes, in order. Each compares the file with both states first: one in its state after the repair has been changed
    already; one in neither state was changed by someone else, and the repair stops.
-4. `applied`. A repair without it is completed by the next one.
+4. `applied`. A repair without it is completed by the next one, which leaves the files that others have changed or removed
+   since to the plan that it makes itself: a process that was paused may put its `repair.json` after others repaired the
+   table.
 5. An undo writes `undoing`, changes every file back in reverse order by the same rule, and writes `undone`. A copy that
    replaced a broken link stays, and a link that was removed comes back if its target exists. If a compaction that a
    repair runs again fails, as its inputs turn out to be damaged, too, the repair is undone at once.
@@ -122,18 +124,21 @@ class RepairBackup:
         self._put(_PLAN, json.dumps(document, indent=1).encode())
 
     def apply(self, lease: Lease) -> None:
-        """Steps 3 and 4, as far as they haven't happened. Raises RefusedError if someone else changed a file."""
+        """Steps 3 and 4. Raises RefusedError if someone else changed a file."""
         for step in self._steps():
-            path = step.change.path
-            now = self._fingerprint(path)
-            if now == step.after:
-                continue
-            # A copy replaces a file by removing it first.
-            self._check_unchanged(
-                path, now, (step.before, _ABSENT) if isinstance(step.change, Copying) else (step.before,)
-            )
-            lease.check()
-            self._change(step)
+            now = self._fingerprint(step.change.path)
+            if now != step.after:
+                self._check_unchanged(step.change.path, now, (step.before,))
+                lease.check()
+                self._change(step)
+        self._put(_APPLIED, b"")
+
+    def complete(self, lease: Lease) -> None:
+        """Steps 3 and 4 of an interrupted repair, for the files that are still as they were before it."""
+        for step in self._steps():
+            if self._fingerprint(step.change.path) == step.before:
+                lease.check()
+                self._change(step)
         self._put(_APPLIED, b"")
 
     def undo(self, lease: Lease, *, is_forced: bool = False) -> tuple[str, ...]:

@@ -205,7 +205,7 @@ class Repairer:
                 if backup.is_undoing:
                     backup.undo(lease)
                 else:
-                    backup.apply(lease)
+                    backup.complete(lease)
                 self.files.forget()
                 yield backup.instant
 
