@@ -3,14 +3,13 @@
 from collections.abc import Callable, Iterable
 
 from eventide_core.ports import ArchivedTimeline, Storage
+from eventide_core.table.timeline.archived_timeline import END_OF_TIME
 from eventide_core.table.timeline.checksums import CHECKSUMS_KEY
 from eventide_core.table.timeline.commit_metadata import CommitMetadata
 from eventide_core.table.timeline.instant import Instant
 from eventide_core.table.timeline.outcome_file import OUTCOME_DIRECTORY, RecordedEnds
 from eventide_core.table.timeline.strays import Evidence, timeline_of
 from eventide_core.table.timeline.timeline import Timeline
-
-_END_OF_TIME = "9" * 20
 
 
 def active_timeline(
@@ -27,7 +26,7 @@ def active_timeline(
     """
 
     def boundary() -> str | None:
-        last = next(archive().writes("", _END_OF_TIME), None)
+        last = next(archive().writes("", END_OF_TIME), None)
         return None if last is None else last.requested_time
 
     def is_of_another_engine(completed: Instant) -> bool:

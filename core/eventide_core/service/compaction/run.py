@@ -14,14 +14,13 @@ The steps of the protocol, and what a crash after each leaves:
 8. Remove the markers. A crash before that leaves an empty directory under `.hoodie/.temp`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 
-from eventide_core.action.compaction.quiet_moment import open_at
 from eventide_core.action.compaction.request import CompactionRequest
-from eventide_core.action.compaction.trigger import check_undoing, cure_of
+from eventide_core.action.compaction.trigger import cure_of
 from eventide_core.action.freshness.freshness import NO_CUT
 from eventide_core.config import LinkChoice
 from eventide_core.cure import Cure
@@ -31,12 +30,10 @@ from eventide_core.errors import (
     InstantNotFoundError,
     LockError,
     LockLostError,
-    MissingFileError,
     PlanMismatchError,
     StorageError,
 )
 from eventide_core.ports import (
-    AddedFile,
     Clock,
     Engine,
     FileChanges,
@@ -53,6 +50,7 @@ from eventide_core.service.compaction.completion import Completion
 from eventide_core.service.compaction.merge_tasks import MergesAhead, merge_tasks, merges_ahead, run_tasks
 from eventide_core.service.compaction.result import CompactionResult, metrics_of
 from eventide_core.service.compaction.run_foreign import ForeignCompactionRunner
+from eventide_core.service.compaction.validity import check_made, check_pending, why_overtaken
 from eventide_core.service.facts.freshness import FreshnessReader
 from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
 from eventide_core.service.rollback.compaction import CompactionRollback
@@ -289,7 +287,7 @@ class CompactionRunner:
                 return None
             plan = require_ours(stored)
             self.metadata.check(state.config, RowChange.NONE)
-            self._check_pending(state, plan)
+            check_pending(state, plan)
             overtaken = why_overtaken(state, plan)
             if overtaken is not None:
                 return self._roll_back(state, plan, overtaken, lease)
@@ -339,26 +337,6 @@ class CompactionRunner:
                 f"{Cure.execute(plan.instant)}, or roll a write back whose writer is dead"
             )
 
-    def _check_pending(self, state: TableState, plan: CompactionPlan) -> None:
-        check_undoing(state.timeline)
-        for other in state.timeline.pending_plans:
-            if other.requested_time != plan.instant:
-                raise BusyError(
-                    f"a {other.action} is pending at {other.requested_time} beside the plan at {plan.instant}; "
-                    f"{cure_of(other)}"
-                )
-        planned = set(plan.file_groups)
-        if any(s.file_group in planned and s.base_instant > plan.instant for s in state.view.latest_slices()):
-            raise PlanMismatchError(
-                f"slices after {plan.instant} exist: a process that was paused put the plan when others had compacted; roll "
-                "the plan back and plan again"
-            )
-        if state.config.layout.names_logs_by_write and (state.timeline.start or "") > plan.instant:
-            raise PlanMismatchError(
-                f"instants after {plan.instant} were archived since the plan was made: readers would treat the "
-                "log files above its base file as uncommitted; roll the plan back and plan again"
-            )
-
     def _complete(
         self, begun: TableState, plan: CompactionPlan, results: Sequence[MergeResult], held: ExitStack
     ) -> "CompactionResult | _RolledBack | None":
@@ -376,7 +354,7 @@ class CompactionRunner:
             if self._pending(state.config, state.timeline, plan.instant) is None:
                 remove_markers(self.files, plan)  # this process's own markers; another process was faster
                 return None
-            self._check_pending(state, plan)
+            check_pending(state, plan)
             overtaken = why_overtaken(state, plan)
             if overtaken is not None:
                 return self._roll_back(state, plan, overtaken, lease)
@@ -385,7 +363,7 @@ class CompactionRunner:
                     raise PlanMismatchError(
                         f"{op.partition}/{op.file_id} changed while the plan at {plan.instant} ran; nothing was committed"
                     )
-            _check_made(state, added)
+            check_made(state, added)
             fresh = self.freshness.after(state, plan)
             update = self.metadata.prepare(state.config, lease, plan.instant, changes, known)
             lease.check()
@@ -435,27 +413,3 @@ class _RolledBack:
 
     plan: CompactionPlan
     why: str
-
-
-def why_overtaken(state: TableState, plan: CompactionPlan) -> str | None:
-    """Why the plan's instant isn't quiet after all (version 8 and later); None if it is.
-
-    A writer chooses its instant before it creates its file. So a write with an earlier instant may have become visible
-    only now, pending or already completed: its log file would sort before the left-overs. A plan without slices
-    conflicts with nothing. A plan whose slices writers of version 6 have used, before the table was upgraded, has to be
-    run: their log files name their slices, whatever the instants of these writes.
-    """
-    if state.config.layout.writers_follow_plans or not plan.operations or state.logs_on_top_of(plan):
-        return None
-    across = open_at(state.timeline, plan.instant)
-    return f"the write requested at {across[0].requested_time} was open at {plan.instant}" if across else None
-
-
-def _check_made(state: TableState, added: Iterable[AddedFile]) -> None:
-    """Raises MissingFileError unless the files that the commit adds are there, with the sizes that it records."""
-    present = {file.path: file.size for file in state.listing}
-    for file in added:
-        if present.get(file.path) != file.size:
-            is_there = file.path in present
-            problem = f"has {present[file.path]} bytes instead of {file.size}" if is_there else "is missing"
-            raise MissingFileError(f"{file.path}, which this compaction made, {problem}; nothing was committed")

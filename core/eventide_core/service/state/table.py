@@ -22,6 +22,7 @@ from eventide_core.table.records.internal_schema import LATEST_SCHEMA_KEY, Schem
 from eventide_core.table.records.record_shape import DeleteMarker, RecordShape
 from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.settings.table_config import TableConfig
+from eventide_core.table.timeline.archived_timeline import END_OF_TIME
 from eventide_core.table.timeline.checksums import Checksums
 from eventide_core.table.timeline.commit_metadata import CommitMetadata
 from eventide_core.table.timeline.compaction_extra_metadata import (
@@ -36,7 +37,6 @@ from eventide_core.table.timeline.plans import CompactionPlan, CutMode, ForeignP
 from eventide_core.table.timeline.source_notes import SourceNote, latest_notes, notes_in, texts_of
 from eventide_core.table.timeline.timeline import Timeline
 
-_END_OF_TIME = "9" * 20
 _READS_MAX = 5
 """The number of reads of the table before a missing file counts as missing: a busy archival interfered with one read in
 sixty.
@@ -405,7 +405,7 @@ def archived_writes(archive: ArchivedTimeline, timeline: Timeline, begin: str = 
     An archival that was interrupted leaves writes in both places: they are active, and none at all once they are
     undone.
     """
-    writes = archive.writes(begin, _END_OF_TIME)
+    writes = archive.writes(begin, END_OF_TIME)
     return writes if timeline.start is None else (i for i in writes if timeline.is_archived(i.requested_time))
 
 

@@ -15,6 +15,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 VERSION_NAME = "_version_"
+END_OF_TIME = "9" * 20
+"""Later than each requested time."""
 
 _HISTORY = re.compile(r"(?P<first>\d{14,20})_(?P<last>\d{14,20})_(?P<level>\d{1,9})\.parquet", re.ASCII)
 _MANIFEST = re.compile(r"manifest_(?P<version>0|[1-9]\d{0,9})", re.ASCII)
