@@ -1,6 +1,6 @@
 """Reads the active timeline of a table or of its metadata table, without the files that don't count."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from eventide_core.ports import ArchivedTimeline, Storage
 from eventide_core.table.timeline.archived_timeline import END_OF_TIME
@@ -25,9 +25,9 @@ def active_timeline(
     CorruptTimelineError if the archived timeline can't be read then.
     """
 
-    def boundary() -> str | None:
-        last = next(archive().writes("", END_OF_TIME), None)
-        return None if last is None else last.requested_time
+    def boundary(listed: Collection[str]) -> str | None:
+        archived = (write.requested_time for write in archive().writes("", END_OF_TIME))
+        return next((time for time in archived if time not in listed), None)
 
     def is_of_another_engine(completed: Instant) -> bool:
         path = f"{directory}/{completed.file_name}"

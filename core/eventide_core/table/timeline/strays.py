@@ -6,11 +6,14 @@ others have undone meanwhile, or completed and archived. No check before the put
 
 1. if the instant was undone, by the record that an undoing leaves (`Evidence.undone`), and isn't archived. A completed
    file that another engine put counts nevertheless: that engine has acknowledged its rows;
-2. if the instant is at or before the boundary, the last write that was archived, and is archived itself, or pending. No
-   archival passes a pending write or plan, neither eventide's nor Hudi's. A pending one that isn't archived was undone.
+2. if the instant is at or before the boundary, the last write that was archived and isn't completed on the timeline, and
+   is archived itself, or pending. No archival passes a pending write or plan, neither eventide's nor Hudi's. A pending one
+   that isn't archived was undone.
 
 The timeline then starts after the boundary. A completed instant before it that isn't archived counts: an archival that was
-paused may have raised the boundary over a back-dated compaction. So does a write that a savepoint keeps.
+paused may have raised the boundary over a back-dated compaction. So does a write that a savepoint keeps. Writes that are
+archived and still on the timeline, with no gap after them, count in either place: an archival of Hudi may be removing them
+right now, or have done so since the timeline was listed.
 
 3. A restore that was only requested is a stray if the timeline has a later instant: it has undone nothing, and was decided
    on without that instant.
@@ -42,12 +45,12 @@ _Key = tuple[str, bool]
 class Evidence:
     """What else than its files decides about a timeline; each is asked only if it matters.
 
-    `boundary`: the requested time of the last archived write, None if nothing is archived. `is_archived`: whether a write
-    is. `undone`: the records of what was undone (outcome_file.py). `is_of_another_engine`: whether another engine put the
-    completed file.
+    `boundary`: the requested time of the last archived write that isn't among these completed ones, None if there is none.
+    `is_archived`: whether a write is. `undone`: the records of what was undone (outcome_file.py). `is_of_another_engine`:
+    whether another engine put the completed file.
     """
 
-    boundary: Callable[[], str | None]
+    boundary: Callable[[Collection[str]], str | None]
     is_archived: Callable[[str], bool]
     undone: Callable[[], frozenset[str]]
     is_of_another_engine: Callable[[Instant], bool]
@@ -64,7 +67,8 @@ def timeline_of(files: Iterable[Instant], evidence: Evidence) -> Timeline:
     if not (is_begin_in_doubt or is_any_in_doubt or late_restores):
         return Timeline.of(there)
     undone, never_completed = evidence.undone(), set[str]()
-    boundary = evidence.boundary() if is_begin_in_doubt else None
+    completed = {time for (time, _), own in by_key.items() if State.COMPLETED in _states(own)}
+    boundary = evidence.boundary(completed) if is_begin_in_doubt else None
     saved = {i.requested_time for i in there if i.action is Action.SAVEPOINT}
     strays: list[Instant] = []
     for key in sorted(by_key):

@@ -25,7 +25,7 @@ class Timeline:
     `start` is the earliest requested time of a write; any earlier write has been archived, so it has ended. None if the
     timeline is empty. Cleans, rollbacks, and savepoints stay while the writes around them are archived, so they don't count.
     Nor does a write that a savepoint keeps, which may stay behind the archived ones (`hoodie.archive.beyond.savepoint`),
-    unless there is no other. If the timeline was in doubt (strays.py), it starts after `boundary`, the last archived write.
+    unless there is no other. If the timeline was in doubt (strays.py), it starts after `boundary`.
     `strays` are files that don't count, and that the next action under the table lock removes, in this order. `undone`
     are instants that were undone: they have not ended before the start, whatever files are left of them.
 
