@@ -2,6 +2,7 @@
 that is interrupted anywhere is completed by the next one; and an undo brings every byte back.
 """
 
+import itertools
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -487,6 +488,21 @@ def test_no_repair_harms(written: tuple[Bench, Moment, Damaged]) -> None:
         reached(f"files damaged at random and repaired: {outcome}", count)
     assert outcomes["repaired"]
     assert outcomes["named"]
+
+
+def test_no_repair_takes_files_whose_commit_was_overwritten_by_another(written: tuple[Bench, Moment, Damaged]) -> None:
+    """On version 6, the log files that the wrong commit names may have the instant of this write's slice in their names."""
+    bench, sound, _ = written
+    bench.load(sound)
+    rows = rows_of(bench.process())
+    commits = [path for path in sound.files if path.endswith(".deltacommit")]
+    for path, other in itertools.permutations(commits, 2):
+        bench.load(replace(sound, files={**sound.files, path: sound.files[other]}))
+        before = _rows_or_error(bench.process())
+        with suppress(EventideError):
+            done = _repair(bench.process())
+            assert not done.repairs or _rows_or_error(bench.process()) == rows, (path, other)
+        assert _rows_or_error(bench.process()) in (rows, before), (path, other)
 
 
 def test_a_torn_clean_goes_and_the_next_one_finds_what_it_found(written: tuple[Bench, Moment, Damaged]) -> None:

@@ -253,8 +253,10 @@ def _is_of_itself(facts: TableFacts, time: str) -> bool:
 
 
 def _is_of(facts: TableFacts, file: DataFile, time: str) -> bool:
+    """Whether the write of that time made the file. On version 6, a log file has the instant of its slice in its name."""
     name = file.parsed
-    return name is not None and (name.instant == time or time in instants_in(facts, file))
+    is_named_by_write = isinstance(name, BaseFileName) or facts.layout.names_logs_by_write
+    return name is not None and ((is_named_by_write and name.instant == time) or time in instants_in(facts, file))
 
 
 def _repair_left_over(damage: "_Damage", check: str, finding: Finding) -> Repair | None:
