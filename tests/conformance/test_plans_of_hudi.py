@@ -54,12 +54,12 @@ CASES = (
 )
 RACES = [
     pytest.param(CASES[0], True, marks=PROOF, id="one lock-015-v6"),
-    pytest.param(CASES[0], False, marks=BROAD, id="no lock-015-v6"),
+    pytest.param(CASES[0], False, marks=PROOF, id="no lock-015-v6"),
     pytest.param(CASES[5], True, marks=PROOF, id="one lock-111-v9"),
 ]
 """Without a lock on version 6 alone: from version 8 on Hudi may then complete a plan a second time."""
 SCHEDULED_INLINE = [
-    pytest.param(CASES[number], marks=mark) for number, mark in ((0, PROOF), (2, PROOF), (5, PROOF), (6, BROAD))
+    pytest.param(CASES[number], marks=mark) for number, mark in ((0, PROOF), (2, PROOF), (5, PROOF), (6, PROOF))
 ]
 JAVA = {"0.15.0": ("judge_015", 6), "1.0.2": ("judge_102", 8), "1.1.1": ("judge_111", 9), "1.2.0": ("judge_120", 9)}
 
@@ -115,7 +115,8 @@ def test_a_plan_that_a_write_of_spark_scheduled_is_run_alike(
     reached("plans of Hudi: scheduled inline by Spark, run")
 
 
-@pytest.mark.parametrize("hudi", [pytest.param(hudi, marks=BROAD if hudi == "1.2.0" else PROOF) for hudi in JAVA])
+@PROOF
+@pytest.mark.parametrize("hudi", JAVA)
 def test_a_plan_of_the_java_client_is_run_alike(hudi: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     """Log-only slices, bucket ids and `EventTimeAvroPayload`, as Flink's sink makes them."""
     name, version = JAVA[hudi]

@@ -158,7 +158,7 @@ def test_a_base_file_of_hudis_own_compaction_is_merged_again(
         pytest.param("v6_mdt", "0.15.0", marks=BROAD),
         pytest.param("v8_event_bucket", "1.1.1", marks=PROOF),
         pytest.param("v9_mdt", "1.1.1", marks=PROOF),
-        pytest.param("v9_120_event", "1.2.0", marks=BROAD),
+        pytest.param("v9_120_event", "1.2.0", marks=PROOF),
     ],
 )
 def test_hudi_continues_with_settings_that_were_lost(

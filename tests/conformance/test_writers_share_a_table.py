@@ -218,7 +218,7 @@ class Turns:
         return self.rounds.total() >= MIXED_ROUNDS and min(self.rounds.values()) >= AT_LEAST
 
 
-@pytest.mark.broad
+@pytest.mark.proof
 @pytest.mark.campaign
 def test_two_writers_and_a_compactor_under_a_lock_in_zookeeper_lose_nothing_on_version_6(
     tmp_path: Path, judge_015: HudiJudge, zookeeper: ZookeeperServer

@@ -72,7 +72,7 @@ def test_a_process_that_falls_asleep_anywhere_harms_nobody(kind: str, number: in
 
 
 @pytest.mark.parametrize("number", [0, 1], ids=["v6", "v9"])
-@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.broad if name in LONG else ()) for name in DEEP])
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.proof if name in LONG else ()) for name in DEEP])
 def test_a_schedule_that_was_wrong_harms_nobody(name: str, number: int) -> None:
     kind, search = DEEP[name]
     check(kind, number, search)

@@ -42,7 +42,7 @@ def rows(found: pa.Table) -> list[dict[str, Any]]:
     return found.select(["id", "at"]).sort_by("id").to_pylist()
 
 
-@pytest.mark.broad
+@pytest.mark.proof
 def test_a_compaction_continues_when_a_worker_dies(tmp_path: Path) -> None:
     table = written(tmp_path / "table")
     twin = Table.open(str(shutil.copytree(tmp_path / "table", tmp_path / "twin")))
