@@ -3,6 +3,8 @@
 docs/invariants.md states each bound of Hudi's archival.
 """
 
+import random
+import shutil
 from pathlib import Path
 
 import pytest
@@ -15,9 +17,11 @@ from eventide_core.config import LinkChoice
 from eventide_core.ports import NoProgress
 from golden.histories import PLAIN
 from support import golden
-from support.dead_actions import ACTIONS, EARLY, SHOWN, die, make_table
-from support.judge import HudiJudge
+from support.campaign import IS_REPEATED, tries
+from support.dead_actions import ACTIONS, EARLY, SHOWN, die, instants_after, make_table
+from support.judge import HudiJudge, hudi_rs
 from support.judge.options import MERGE_ON_READ, METADATA_TABLE, table_name, table_version
+from support.reach import reached
 
 IDLE = {
     "hoodie.keep.min.commits": "4",
@@ -53,6 +57,28 @@ def test_stock_shows_no_row_of_a_dead_action_after_an_archival(
     assert shown(judge_111, path) == SHOWN
     assert Table.open(str(path), EARLY).archive()
     assert shown(judge_111, path) == SHOWN
+
+
+@pytest.mark.broad
+@pytest.mark.campaign
+@pytest.mark.parametrize("version", [6, 9])
+def test_wherever_an_action_died_an_archival_changes_no_row_of_any_reader(
+    version: int, tmp_path: Path, judge_111: HudiJudge
+) -> None:
+    make_table(tmp_path / "t", version)
+    chance = random.Random(version if IS_REPEATED else None)
+    actions = [action for of_version, action in ACTIONS if of_version == version]
+    archivals = 0
+    for number, instant in enumerate(instants_after(tmp_path / "t")):
+        for action in chance.sample(actions, tries(1, len(actions))):
+            path = tmp_path / f"{number}-{action}"
+            shutil.copytree(tmp_path / "t", path)
+            die(path, instant, action)
+            archivals += bool(Table.open(str(path), EARLY).archive())
+            read = sorted((row["id"], row["event_ts"]) for row in hudi_rs.read(path).to_pylist())
+            assert (read, shown(judge_111, path)) == (SHOWN, SHOWN), f"{action} {number}"
+    reached(f"version {version}: archivals beside a dead action, stock and hudi-rs agree", archivals)
+    assert archivals
 
 
 @pytest.mark.broad

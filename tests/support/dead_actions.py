@@ -53,6 +53,13 @@ def make_table(path: Path, version: int) -> str:
     return next_instant_time(last.completion_time or last.requested_time)
 
 
+def instants_after(path: Path) -> list[str]:
+    """For each write of the table, an instant right after it, unless that is the next write's."""
+    timeline = Table.open(str(path)).state().timeline
+    after = [next_instant_time(write.completion_time or write.requested_time) for write in timeline.writes]
+    return [instant for instant in after if timeline.find(instant) is None]
+
+
 def die(path: Path, instant: str, action: str, states: tuple[str, ...] = ("requested", "inflight")) -> None:
     """Leaves the pending files of the action, and a base file of another file group with the rows of one that is there."""
     for state in states:
