@@ -238,7 +238,7 @@ def test_the_active_name_node_changes_before_each_change_of_a_compaction(
         return answer
 
     monkeypatch.setattr(WebHdfs, "_exchange", failing_over)
-    monkeypatch.setattr("eventide_adapters.storage.hdfs.webhdfs._PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr("eventide_adapters.storage.hdfs.webhdfs._PAUSE_SECONDS", 0.1)
     found.append(next(life))
     monkeypatch.setattr(WebHdfs, "_exchange", exchange)
     assert next(changes) > 20
