@@ -176,20 +176,25 @@ class TableState:
         )
 
     def require_files(self) -> None:
-        """Raises MissingFileError if a commit wrote a file into a slice that is still live, and it is not there."""
-        present = {file.path for file in self.listing}
+        """Raises MissingFileError if a file that a commit wrote into a slice that is still live isn't there, or not whole.
+
+        Its rows are unknown, so nothing may be said of the table: neither what is complete, nor up to which time.
+        """
+        present = {file.path: file.size for file in self.listing}
         # By base files, not by slices: without its base file a slice would go by its first log file's later instant.
         live = {s.file_group: s.base_instant for s in self.view.latest_base_files()}
         for time, metadata in self.commits.items():
-            for stat in [stat for stat in metadata.stats if stat.path not in present]:
+            for stat in [stat for stat in metadata.stats if present.get(stat.path, -1) < stat.file_size_bytes]:
                 group = (stat.partition, stat.file_id)
                 if self.view.is_replaced(group):
                     continue
                 base_instant = live.get(group, "")
                 slice_instant = self.config.layout.slice_of(stat.path, (base_instant,), self.timeline)
                 if slice_instant is not None and slice_instant >= base_instant:
+                    size = present.get(stat.path)
+                    problem = "is missing" if size is None else f"has {size} of its {stat.file_size_bytes} bytes"
                     raise MissingFileError(
-                        f"{stat.path} is missing: the commit {time} wrote it and its file slice is still in use; "
+                        f"{stat.path} {problem}: the commit {time} wrote it and its file slice is still in use; "
                         "restore the file, or restore the table to an instant before it"
                     )
 

@@ -1,0 +1,82 @@
+"""Nothing is said of a table of which a committed file isn't whole: no plan, no cut, no "is met"."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from eventide import Table
+from eventide_core.errors import MissingFileError
+from golden.histories import EPOCH_MS, PLAIN
+from support.command_line import run
+
+T_MS = EPOCH_MS + 50
+
+
+def empty(file: Path, _: Path) -> None:
+    file.write_bytes(b"")
+
+
+def cut_in_half(file: Path, _: Path) -> None:
+    data = file.read_bytes()
+    file.write_bytes(data[: len(data) // 2])
+
+
+def a_dangling_link(file: Path, outside: Path) -> None:
+    file.unlink()
+    file.symlink_to(outside / "nothing")
+
+
+def a_link_out_of_the_table(file: Path, outside: Path) -> None:
+    (outside / "file").write_bytes(file.read_bytes())
+    file.unlink()
+    file.symlink_to(outside / "file")
+
+
+def gone(file: Path, _: Path) -> None:
+    file.unlink()
+
+
+@pytest.fixture(params=[6, 9])
+def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A table of two slices; each has one log file with a record before T."""
+    path = tmp_path / "t"
+    options = {"hoodie.time.generator.max_expected_clock_skew_time_ms": "0"}
+    table = Table.create(
+        str(path),
+        schema=PLAIN,
+        record_key="id",
+        partition="part",
+        event_time="event_ts",
+        version=request.param,
+        options=options,
+    )
+    for parts, ms in (("ab", 10), ("a", 30), ("b", 25)):
+        values = [{"id": part, "part": part, "event_ts": EPOCH_MS + ms, "val": "", "amount": 0.0} for part in parts]
+        table.upsert(pa.Table.from_pylist(values, schema=PLAIN))
+        if ms == 10:
+            table.compact(before=EPOCH_MS + 20)
+    return path
+
+
+@pytest.mark.parametrize("damage", [empty, cut_in_half, a_dangling_link, a_link_out_of_the_table, gone])
+def test_a_file_that_is_not_whole_is_named_and_holds_everything(
+    damage: Callable[[Path, Path], None], path: Path, tmp_path: Path
+) -> None:
+    (log,) = (found for found in path.glob("part=b/.*.log.*") if not found.name.endswith(".crc"))
+    damage(log, tmp_path)
+    table = Table.open(str(path))
+    before = sorted(path.rglob("*"))
+    for ask in (
+        lambda: table.freshness(),
+        lambda: table.plan_compaction(T_MS),
+        lambda: table.compact(before=T_MS),
+        lambda: table.snapshot().to_arrow(),
+    ):
+        with pytest.raises(MissingFileError, match=log.name):
+            ask()
+    assert sorted(path.rglob("*")) == before
+    gate = run("freshness", path, "--require", "2023-11-14T22:13:20.015Z")
+    assert (gate.exit_code, log.name in gate.stderr) == (MissingFileError.exit_code, True)
+    assert not table.verify().ok
