@@ -191,7 +191,10 @@ def shown(found: pa.Table) -> Rows:
 
 
 def compact(path: Path, *words: object) -> Answer:
-    return run("compact", path, *words, "--engine", "local", "--option", "eventide.pending.write.wait_ms=0")
+    options = ("eventide.pending.write.wait_ms=0", "eventide.streams.compact=false")
+    return run(
+        "compact", path, *words, "--engine", "local", *(word for option in options for word in ("--option", option))
+    )
 
 
 @pytest.mark.proof
