@@ -103,6 +103,8 @@ def test_a_stream_goes_on_beside_the_service_though_both_are_killed(
     reached(f"{words}: compactions of eventide", said.count("compacted at"))
     assert ("a stream of Hudi wrote" in said) == is_async, said[-2000:]
     assert ("compacted at" in said) != is_async, said[-2000:]
+    cut = run("compact", path, "--before", stream.truth[0].end_ms, "--engine", "local", "--option", STATED)
+    assert cut.exit_code == 0, cut.stderr
     check_all_readers(path, [judge_120], stream.truth, METADATA, words)
 
 

@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from support.judge import HudiJudge
@@ -49,6 +50,12 @@ def files_taken(checkpoint: Path) -> set[str]:
     A micro-batch can have two files: Spark notes a file before it plans the batch, and a process that is killed between
     the two leaves the file to the next batch.
     """
+    while True:
+        with suppress(FileNotFoundError):  # Spark merges the files that list the input, and removes them
+            return _files_taken(checkpoint)
+
+
+def _files_taken(checkpoint: Path) -> set[str]:
     commits = [int(file.name) for file in checkpoint.glob("commits/*") if file.name.isdigit()]
     if not commits:
         return set()
