@@ -93,6 +93,7 @@ def test_a_stream_goes_on_beside_the_service_though_both_are_killed(
     with hudi_judge("1.2.0") as judge:
         stream.begin(judge, ASYNC if is_async else NOT_ASYNC)
         assert wait_until(stream.has_taken_all), f"{stream.taken} at its end {judge.end_of_log()}"
+        assert not is_async or wait_until(lambda: not pending_plans(path)), pending_plans(path)
         assert not (failed := judge.end_writers()), failed
 
     words = f"a stream that {'compacts' if is_async else 'does not compact'}, beside serve"
