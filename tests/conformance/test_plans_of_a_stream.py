@@ -7,9 +7,8 @@ it on a twin, and the stream continues from its checkpoint.
 
 import json
 import shutil
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -22,13 +21,12 @@ from eventide_core.table.timeline.instant import Instant, State
 from support.command_line import Answer, content_of, run
 from support.judge import HudiJudge, hudi_judge, hudi_rs
 from support.reach import reached
-from support.writers.batches import SCHEMA, Batch, put_parquet
+from support.writers.batches import SCHEMA
 from support.writers.beside import check_all_readers
-from support.writers.spark_writers import STREAMING, write_options
+from support.writers.restarted_stream import RestartedStream, files_taken, wait_until
 
 METADATA = {"hoodie.metadata.enable": "false"}
 ASYNC = {
-    **STREAMING,
     **METADATA,
     "hoodie.datasource.compaction.async.enable": "true",
     "hoodie.compact.inline.max.delta.commits": "2",
@@ -37,7 +35,6 @@ COMPACTION = {"hoodie.payload.ordering.field": "event_ts", **METADATA}
 FILES = 5
 FILES_AFTERWARDS = 3
 STARTS = 3  # of a stream that continues, whose own compaction thread may end without a word
-PATIENCE_SECONDS = 240
 
 Rows = Counter[tuple[object, ...]]
 
@@ -59,63 +56,6 @@ CASES = [
     Case("judge_102", 8, "inflight"),
     Case("judge_111", 9, "requested"),
 ]
-
-
-class Stream:
-    """A stream of files, each a micro-batch. Its checkpoint outlives its process."""
-
-    def __init__(self, version: int, path: Path, scratch: Path) -> None:
-        self._version, self._path, self._scratch = version, path, scratch
-        self._waiting = put_parquet(
-            scratch / "waiting", [Batch(number) for number in range(5 * FILES + STARTS * FILES_AFTERWARDS)]
-        )
-        self._source = scratch / "source"
-        self._source.mkdir()
-        self._fed = 0
-
-    def feed(self, count: int) -> None:
-        for file in self._waiting[self._fed : self._fed + count]:
-            file.rename(self._source / file.name)
-        self._fed += count
-
-    def begin(self, judge: HudiJudge) -> None:
-        options = write_options(judge, self._version, ASYNC)
-        judge.begin_stream(self._path, self._source, self._scratch / "checkpoint", options=options)
-
-    def has_taken_all(self) -> bool:
-        return len(files_taken(self._scratch / "checkpoint")) == self._fed
-
-    @property
-    def taken(self) -> str:
-        return f"{len(files_taken(self._scratch / 'checkpoint'))} of {self._fed} files taken"
-
-    @property
-    def truth(self) -> list[Batch]:
-        return [Batch(number) for number in range(self._fed)]
-
-
-def files_taken(checkpoint: Path) -> set[str]:
-    """The files whose micro-batches are completed, by a checkpoint of Spark.
-
-    A micro-batch can have two files: Spark notes a file before it plans the batch, and a process that is killed between
-    the two leaves the file to the next batch.
-    """
-    commits = [int(file.name) for file in checkpoint.glob("commits/*") if file.name.isdigit()]
-    if not commits:
-        return set()
-    end = json.loads((checkpoint / "offsets" / str(max(commits))).read_text().splitlines()[-1])["logOffset"]
-    lines = [line for file in checkpoint.glob("sources/0/[0-9]*") for line in file.read_text().splitlines()[1:]]
-    return {found["path"] for found in map(json.loads, lines) if found["batchId"] <= end}
-
-
-def wait_until(is_so: Callable[[], object]) -> bool:
-    """Whether it came to be so."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not is_so():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.005)
-    return True
 
 
 def test_a_file_that_waits_for_the_next_batch_counts_as_soon_as_that_is_completed(tmp_path: Path) -> None:
@@ -143,13 +83,13 @@ def plans(path: Path, state: str = "requested") -> set[str]:
     return {file.name.partition(".")[0] for file in found if state == "inflight" or file.stat().st_size}
 
 
-def kill_with_a_plan(case: Case, hudi: str, path: Path, stream: Stream) -> Instant:
+def kill_with_a_plan(case: Case, hudi: str, path: Path, stream: RestartedStream) -> Instant:
     """Begins the stream, and kills its process at the sight of what the case says; the plan that it leaves."""
     for _ in range(5):  # a compaction that was completed before the process was dead is none to run
         known = plans(path, case.killed_at)
         with hudi_judge(hudi) as dying:
             stream.feed(FILES)
-            stream.begin(dying)
+            stream.begin(dying, ASYNC)
             has_planned = wait_until(lambda: plans(path, case.killed_at) - known)  # noqa: B023
         if has_planned and (pending := Table.open(str(path)).state().timeline.pending_plans):
             (plan,) = pending
@@ -157,7 +97,7 @@ def kill_with_a_plan(case: Case, hudi: str, path: Path, stream: Stream) -> Insta
     raise AssertionError("each compaction was completed before its process was dead")
 
 
-def continue_to_the_end(hudi: str, path: Path, stream: Stream) -> None:
+def continue_to_the_end(hudi: str, path: Path, stream: RestartedStream) -> None:
     """Begins the stream again, as a supervisor does, until it has taken every file and has no plan pending."""
 
     def is_at_its_end() -> bool:
@@ -167,7 +107,7 @@ def continue_to_the_end(hudi: str, path: Path, stream: Stream) -> None:
     for _ in range(STARTS):
         with hudi_judge(hudi) as continuing:
             stream.feed(FILES_AFTERWARDS)
-            stream.begin(continuing)
+            stream.begin(continuing, ASYNC)
             if wait_until(is_at_its_end):
                 assert not (failed := continuing.end_writers()), failed
                 return
@@ -191,7 +131,10 @@ def shown(found: pa.Table) -> Rows:
 
 
 def compact(path: Path, *words: object) -> Answer:
-    return run("compact", path, *words, "--engine", "local", "--option", "eventide.pending.write.wait_ms=0")
+    options = ("eventide.pending.write.wait_ms=0", "eventide.streams.compact=false")
+    return run(
+        "compact", path, *words, "--engine", "local", *(word for option in options for word in ("--option", option))
+    )
 
 
 @pytest.mark.proof
@@ -201,7 +144,7 @@ def test_a_stream_killed_at_its_compaction_continues_after_eventide_ran_it(
 ) -> None:
     judge: HudiJudge = request.getfixturevalue(case.judge)
     path, twin = tmp_path / "table", tmp_path / "twin"
-    stream = Stream(case.version, path, tmp_path)
+    stream = RestartedStream(case.version, path, tmp_path, 5 * FILES + STARTS * FILES_AFTERWARDS)
     plan = kill_with_a_plan(case, judge.version, path, stream)
     instant = plan.requested_time
     shutil.copytree(path, twin, copy_function=shutil.copy2)

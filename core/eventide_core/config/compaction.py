@@ -125,6 +125,14 @@ FOREIGN_PLANS = Option(
     True,
     "Whether `compact` and `serve` run compactions that another engine has planned but not started.",
 )
+STREAMS_COMPACT = Option(
+    "eventide.streams.compact",
+    FLAG,
+    True,
+    "Whether Hudi's streams of Spark that write to the table also compact it, as they do by default. If so, eventide leaves "
+    "Hudi's plans to them, and refuses to make plans of its own: a stream that starts can take one up, and then stops "
+    "without an error.",
+)
 PENDING_WRITE_WAIT_MS = Option(
     "eventide.pending.write.wait_ms",
     WHOLE_NUMBER,

@@ -88,6 +88,8 @@ def check_all_readers(
                 path,
                 "--before",
                 max(batch.end_ms for batch in truth),
+                "--option",
+                "eventide.streams.compact=false",  # the writer has ended, if it was a stream
                 "--engine",
                 "local",
                 "--output",

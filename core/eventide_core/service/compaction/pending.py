@@ -7,8 +7,9 @@
    interrupted one.
 3. A compaction whose plan no longer fits the table, so that no run can complete it, is rolled back. The request is
    planned again. A compaction that was requested, but whose plan was never written, is also rolled back.
-4. A compaction that another engine planned is also run, unless the options exclude it (`eventide.foreign.plans`). One
-   that the other engine has begun is left to it, because nothing shows whether that engine is alive.
+4. A compaction that another engine planned is also run, unless the options exclude it (`eventide.foreign.plans`), or a
+   stream of Hudi may run it (`scheduling/hudi_streams`). One that the other engine has begun is left to it, because
+   nothing shows whether that engine is alive.
 5. If a run of eventide died on such a plan, and the other engine has run the plan since, base files may be left beside
    those of the commit: Hudi leaves files of an attempt that it did not find inflight. They are removed, and then the
    heartbeat.
@@ -29,8 +30,10 @@ from eventide_core.service.compaction.foreign_plan import other_bases
 from eventide_core.service.compaction.result import Ended
 from eventide_core.service.compaction.run import CompactionRunner
 from eventide_core.service.rollback.instant import Rollback
+from eventide_core.service.scheduling.hudi_streams import refusal_beside_stream
 from eventide_core.service.scheduling.schedule import wait_until
 from eventide_core.service.scheduling.settings import CompactionSettings
+from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.files.file_group_write import HEARTBEATS, heartbeat_path
 from eventide_core.table.settings.table_config import TableConfig
@@ -145,6 +148,8 @@ class PendingCompactions:
 
         Raises BusyError for a compaction that another engine has begun: only the user can take it over.
         """
+        if self._is_left_to_stream():
+            return  # the stream, not a wait, is what excludes a new plan
         wait_ms = self.settings.wait_ms
         if wait_until(lambda: not self.files.timeline(config).pending_plans, self.clock, wait_ms) is None:
             return
@@ -156,8 +161,15 @@ class PendingCompactions:
         """Whether eventide runs the pending plan without a request by name."""
         plan = self._plan(config, pending)
         if isinstance(plan, ForeignPlan):
-            return self.settings.runs_foreign_plans and not self.runner.foreign.is_held_by_other(config, pending)
+            may_run = self.settings.runs_foreign_plans and not self.runner.foreign.is_held_by_other(config, pending)
+            return may_run and not self._is_left_to_stream()
         return plan is not None
+
+    def _is_left_to_stream(self) -> bool:
+        """Whether Hudi's plans are left to a stream of Hudi, which may run them."""
+        if not self.settings.streams_compact:
+            return False
+        return refusal_beside_stream(TableState.load(self.files), self.settings) is not None
 
     def _plan(self, config: TableConfig, pending: Instant) -> CompactionPlan | ForeignPlan | None:
         """The plan of a pending compaction; None if it is not one, or has ended in the meantime."""

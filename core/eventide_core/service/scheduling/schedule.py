@@ -20,6 +20,7 @@ from eventide_core.ports import Capability, Clock, Engine, TableLock
 from eventide_core.service.facts.moments import local_instant_time
 from eventide_core.service.scheduling.draft import CompactionDrafter
 from eventide_core.service.scheduling.draft_plan import DraftPlan
+from eventide_core.service.scheduling.hudi_streams import refusal_beside_stream
 from eventide_core.service.scheduling.settings import CompactionSettings
 from eventide_core.service.state.single_writers import single_writer_note, writes_of_single_writers
 from eventide_core.service.state.table import TableState
@@ -59,7 +60,8 @@ class CompactionScheduler:
             lambda: self.drafter.draft(state, request), self.clock, self.settings.wait_ms
         )
         alone = map(single_writer_note, writes_of_single_writers(self.files, state.config, state.timeline))
-        draft = replace(draft, notes=(*draft.notes, *alone))
+        stream = refusal_beside_stream(state, self.settings)
+        draft = replace(draft, notes=(*draft.notes, *alone, *filter(None, [stream])))
         try:
             check_trigger(state.timeline)
         except BusyError as busy:
@@ -71,7 +73,8 @@ class CompactionScheduler:
 
         `is_for_later`: the plan is not executed immediately, so it must be one that Hudi can also run. Waits, as long
         as configured, if open writes leave no quiet moment. Raises BusyError after that time, if another pending
-        action excludes a plan, or if another scheduler was faster.
+        action excludes a plan, or if another scheduler was faster. Raises RefusedError beside a stream of Hudi that may
+        compact the table itself.
         """
         if request.link_choice is LinkChoice.HARDLINK and Capability.HARDLINK not in self.files.storage.capabilities:
             raise RefusedError(
@@ -135,6 +138,9 @@ class CompactionScheduler:
     def _draft(
         self, request: CompactionRequest, state: TableState, *, is_for_later: bool, is_gap_needed: bool
     ) -> DraftPlan:
+        stream = refusal_beside_stream(state, self.settings)
+        if stream is not None:
+            raise RefusedError(stream)
         check_trigger(state.timeline)
         draft = self.drafter.draft(state, request, is_gap_needed=is_gap_needed)
         return replace(draft, is_for_later=is_for_later)
