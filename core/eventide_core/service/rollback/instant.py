@@ -55,10 +55,10 @@ class Rollback:
 
         `force`: also what is pending without a heartbeat, of which nothing shows whether its writer lives. Raises
         InstantNotFoundError; RefusedError if something would be lost; BusyError if the write is alive, or something
-        pending is in the way.
+        pending is in the way. Files that are gone or damaged don't matter: to undo their write may be the only cure.
         """
         with self.lock.acquire() as lease:
-            state = settled_state(self.files, self.clock, lease)
+            state = settled_state(self.files, self.clock, lease, requires_files=False)
             unplanned = self._unplanned(state, instant)
             if unplanned is not None:
                 if not force:
@@ -74,7 +74,7 @@ class Rollback:
             if any(pending.action is Action.ROLLBACK for pending in state.timeline.pending):
                 # What another writer has still to write would go into slices that this rollback may remove.
                 self.end_begun(state.config, state.timeline, lease)
-                state = TableState.load(self.files)
+                state = TableState.load(self.files, requires_files=False)
                 check_undoing(state.timeline)
                 target = state.timeline.find(instant)
             is_own_plan = False

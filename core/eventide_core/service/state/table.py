@@ -7,13 +7,16 @@ from itertools import chain
 
 from eventide_core.access.active_timeline import recorded_ends
 from eventide_core.errors import (
+    CorruptBaseFileError,
+    CorruptLogBlockError,
     CorruptTimelineError,
+    EventideError,
     MissingFileError,
     UnsupportedTableError,
 )
 from eventide_core.ports import ArchivedTimeline
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.table.files.file_name import CHANGE_LOG_SUFFIX
+from eventide_core.table.files.file_name import CHANGE_LOG_SUFFIX, BaseFileName
 from eventide_core.table.files.file_slice import LogFile
 from eventide_core.table.files.slice_read import BlockFilter, LogWriters
 from eventide_core.table.property_keys import CREATE_SCHEMA
@@ -24,7 +27,7 @@ from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.archived_timeline import END_OF_TIME
 from eventide_core.table.timeline.checksums import Checksums
-from eventide_core.table.timeline.commit_metadata import CommitMetadata
+from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat
 from eventide_core.table.timeline.compaction_extra_metadata import (
     CompactionExtraMetadata,
     ends_of_logs,
@@ -37,6 +40,7 @@ from eventide_core.table.timeline.plans import CompactionPlan, CutMode, ForeignP
 from eventide_core.table.timeline.source_notes import SourceNote, latest_notes, notes_in, texts_of
 from eventide_core.table.timeline.timeline import Timeline
 
+_NOT_WHOLE = (MissingFileError, CorruptBaseFileError, CorruptLogBlockError)
 _READS_MAX = 5
 """The number of reads of the table before a missing file counts as missing: a busy archival interfered with one read in
 sixty.
@@ -96,7 +100,7 @@ class TableState:
         config, timeline = files.config_and_timeline()
         listing = files.committed_files(config, timeline)
         if listing is not None:
-            with suppress(MissingFileError):  # then list the directories
+            with suppress(*_NOT_WHOLE):  # then list the directories
                 state = cls._of(files, config, timeline, lambda: listing)
                 state.require_files()
                 return state
@@ -176,7 +180,9 @@ class TableState:
         )
 
     def require_files(self) -> None:
-        """Raises MissingFileError if a file that a commit wrote into a slice that is still live isn't there, or not whole.
+        """Each file that a commit wrote into a slice that is still live must be there, and be whole.
+
+        Raises MissingFileError; CorruptBaseFileError or CorruptLogBlockError for a file that has lost bytes.
 
         Its rows are unknown, so nothing may be said of the table: neither what is complete, nor up to which time.
         """
@@ -191,12 +197,7 @@ class TableState:
                 base_instant = live.get(group, "")
                 slice_instant = self.config.layout.slice_of(stat.path, (base_instant,), self.timeline)
                 if slice_instant is not None and slice_instant >= base_instant:
-                    size = present.get(stat.path)
-                    problem = "is missing" if size is None else f"has {size} of its {stat.file_size_bytes} bytes"
-                    raise MissingFileError(
-                        f"{stat.path} {problem}: the commit {time} wrote it and its file slice is still in use; "
-                        "restore the file, or restore the table to an instant before it"
-                    )
+                    raise _not_whole(stat, present.get(stat.path), time)
 
     @property
     def schema(self) -> AvroSchema:
@@ -399,9 +400,19 @@ class TableState:
 
 def _looked_again(look: Callable[[], TableState]) -> TableState:
     for _ in range(_READS_MAX - 1):
-        with suppress(MissingFileError):
+        with suppress(*_NOT_WHOLE):
             return look()
     return look()
+
+
+def _not_whole(stat: WriteStat, size: int | None, time: str) -> EventideError:
+    is_base = BaseFileName.parse(stat.path.rpartition("/")[2]) is not None
+    kind = MissingFileError if size is None else CorruptBaseFileError if is_base else CorruptLogBlockError
+    problem = "is missing" if size is None else f"has {size} of its {stat.file_size_bytes} bytes"
+    return kind(
+        f"{stat.path} {problem}: the commit {time} wrote it and its file slice is still in use; restore the file, or "
+        "restore the table to an instant before it"
+    )
 
 
 def archived_writes(archive: ArchivedTimeline, timeline: Timeline, begin: str = "") -> Iterator[Instant]:
