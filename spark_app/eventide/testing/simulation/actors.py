@@ -164,7 +164,7 @@ def _save_or_restore(turn: Turn) -> None:
         return restore(turn, scene.saved[max(scene.saved)])
     if scene.saved and turn.process.actor.dice.random() < 0.5:
         instant = min(scene.saved)
-        del scene.saved[instant]
+        scene.unpin(instant)
         return savepoints.delete(instant)
     began = scene.ledger.now()
     instant = turn.application.state().timeline.writes[-1].requested_time
@@ -192,7 +192,7 @@ def _tag(turn: Turn) -> None:
     scene, savepoints, dice = turn.scene, turn.application.savepoints, turn.process.actor.dice
     if scene.tags and dice.random() < 0.4:
         name = dice.choice(sorted(scene.tags))
-        del scene.tags[name]
+        scene.unpin(scene.tags[name])
         savepoints.delete_tag(name)
         return
     name = f"t{scene.ledger.now()}"

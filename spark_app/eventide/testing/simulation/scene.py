@@ -103,6 +103,11 @@ class Scene:
         self.saved = {instant: other for instant, other in self.saved.items() if instant <= saved.instant}
         self.sink = self.sink.next()
 
+    def unpin(self, instant: str) -> None:
+        """A savepoint is deleted, and so is its tag."""
+        self.saved.pop(instant, None)
+        self.tags = {name: tagged for name, tagged in self.tags.items() if tagged != instant}
+
     def _check_past(self) -> None:
         application, read = self.onlooker(), self.store.storage.read
         kept = {*self.tags.values(), *self.saved}
