@@ -113,3 +113,30 @@ def test_a_woken_write_leaves_its_files_that_a_rebuilt_metadata_table_lists() ->
         _ingest(bench.process(_BeforeCompletion(bench.storage, others)))
     found = bench.process().verifier.verify(is_deep=True, progress=NoProgress())
     assert found.ok, [str(finding) for check in found.failed for finding in check.findings]
+
+
+class _BeforeDelete(FaultyStorage):
+    """Lets others act before the first data file is deleted."""
+
+    def __init__(self, inner: Storage, act: Callable[[], None]) -> None:
+        super().__init__(inner)
+        self._acts = [act]
+
+    def delete(self, path: str) -> bool:
+        if path.endswith(".parquet") and self._acts:
+            self._acts.pop()()
+        return super().delete(path)
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_clean_that_began_without_a_metadata_table_updates_the_one_made_since(version: int) -> None:
+    bench, moment, _ = table_to_damage(version, LinkChoice.COPY, has_metadata_table=True)
+    bench.load(moment)
+    with suppress(SimulatedCrash):  # it has taken the table out of the settings
+        _rebuild(bench.process(FaultyStorage(bench.storage, FaultPlan(writes={2: Fault.CRASH_BEFORE}))))
+    bench.storage.delete(".hoodie/lock")
+    _compact(bench.process())
+    storage = _BeforeDelete(bench.storage, lambda: _rebuild(bench.process()))
+    assert bench.process(storage).cleaner.clean(1).deleted
+    found = bench.process().verifier.verify(is_deep=True, progress=NoProgress())
+    assert found.ok, [str(finding) for check in found.failed for finding in check.findings]
