@@ -1,12 +1,11 @@
 """Mutants that only several processes on one table reveal, and in how many simulated worlds each of them is found.
 
-PYTHONPATH=tests python -m support.mutants.of_worlds [WORLDS]
+PYTHONPATH=tests python -m support.mutants.of_worlds FIRST_SEED WORLDS
 """
 
-import itertools
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -119,29 +118,33 @@ MUTANTS_OF_WORLDS: tuple[MutantOfWorlds, ...] = (
 )
 
 
-def found_in(mutant: MutantOfWorlds, seeds: Sequence[int]) -> Iterator[str]:
-    """The failed check of each world in which the mutant is found. Without it, these worlds keep every promise."""
+def found_by(mutant: MutantOfWorlds, lot: Lot) -> str | None:
+    """The check that fails in that world with the mutant."""
     with pytest.MonkeyPatch.context() as patch:
         mutant.is_wrong(patch)
-        for seed in seeds:
-            failure = run_world(Lot.of(seed)).failure
-            if failure is not None:
-                yield failure.check
+        failure = run_world(lot).failure
+    return None if failure is None else failure.check
 
 
-def sound_seeds(worlds: int) -> Iterator[int]:
-    """The first worlds that keep every promise."""
-    sound = (seed for seed in itertools.count(1) if run_world(Lot.of(seed)).failure is None)
-    return itertools.islice(sound, worlds)
-
-
-def main(worlds: int) -> None:
-    seeds = tuple(sound_seeds(worlds))
-    for mutant in MUTANTS_OF_WORLDS:
-        found = Counter(found_in(mutant, seeds))
-        sys.stdout.write(f"| {mutant.name} | {found.total()} of {worlds} | {dict(sorted(found.items()))} |\n")
-        sys.stdout.flush()
+def main(first: int, worlds: int) -> None:
+    """Each mutant in each world. Those that break a promise without one count for none."""
+    found, sound = {mutant.name: Counter[str]() for mutant in MUTANTS_OF_WORLDS}, 0
+    for seed in range(first, first + worlds):
+        lot = Lot.of(seed)
+        failure = run_world(lot).failure
+        if failure is not None:
+            sys.stdout.write(f"without a mutant: {lot.command}: {failure}\n")
+            continue
+        sound += 1
+        for mutant in MUTANTS_OF_WORLDS:
+            check = found_by(mutant, lot)
+            if check is not None:
+                found[mutant.name][check] += 1
+                sys.stdout.write(f"{mutant.name}: {lot.command}: {check}\n")
+                sys.stdout.flush()
+    for name, checks in found.items():
+        sys.stdout.write(f"| {name} | {checks.total()} of {sound} | {dict(sorted(checks.items()))} |\n")
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 20)
+    main(int(sys.argv[1]), int(sys.argv[2]))
