@@ -107,6 +107,10 @@ def _write(turn: Turn) -> None:
     except WriteConflictError:
         write.fate = Fate.GONE
         raise
+    except RefusedError as refused:
+        if not scene.store.is_disturbed and not write.meets_a_restore and "rolled back while it ran" in str(refused):
+            raise BrokenPromiseError("undone alive", str(refused)) from refused
+        raise
     scene.ledger.succeeded(turn.name, write)
     if not scene.store.is_disturbed:
         scene.look(scene.ledger.now())

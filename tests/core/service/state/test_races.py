@@ -44,8 +44,9 @@ def test_a_tag_that_is_deleted_before_it_is_read_is_not_found() -> None:
 def test_a_file_that_is_missing_amid_a_restore_is_busy() -> None:
     bench = _bench(9)
     application = bench.process()
-    latest = application.state().view.latest_base_files()[0]
-    bench.storage.delete(latest.base_file.path)
+    base_file = application.state().view.latest_base_files()[0].base_file
+    assert base_file is not None
+    bench.storage.delete(base_file.path)
     bench.storage.put(".hoodie/timeline/29991231000000000.restore.requested", b"")
     with pytest.raises(BusyError, match="restore is in progress"):
         TableState.load(bench.process().files)
