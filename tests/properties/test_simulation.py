@@ -29,6 +29,7 @@ from eventide.testing.simulation.world import Outcome, run_world
 from eventide_core.action.freshness.freshness import COMPLETE
 from eventide_core.service.facts.freshness import FreshnessReader
 from support.campaign import CAMPAIGN
+from support.mutants.of_worlds import MUTANTS_OF_WORLDS, found_by
 from support.reach import reached
 
 pytestmark = pytest.mark.campaign
@@ -46,6 +47,13 @@ MENDED: dict[str, tuple[int, dict[str, Any], str]] = {
     ),
 }
 """Faults that worlds have found: the seed, what is left of the world, and its mishaps."""
+FOUND = {
+    "a clean and a restore ignore savepoints": (10, "at rest MissingFileError"),
+    "the watermark is a millisecond too high": (2, "watermark"),
+    "heartbeats are ignored: every process counts as dead": (3, "undone alive"),
+    "a write that failed removes its instant": (1, "verify timeline"),
+}
+"""Mutants, each with a world that finds it, and the check that fails there."""
 COMPLETE_UNTIL_THE_END = replace(COMPLETE, watermark_ms=10**15)
 MINUTES = 2 * max(1, CAMPAIGN)
 
@@ -77,6 +85,13 @@ def test_a_world_that_has_found_a_fault_keeps_every_promise(name: str) -> None:
     seed, left, mishaps = MENDED[name]
     lot = replace(Lot.of(seed), **left).with_mishaps([Mishap.parse(text) for text in mishaps.split(",")])
     _judged(run_world(lot))
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_a_world_finds_the_mutant(name: str) -> None:
+    mutant = next(mutant for mutant in MUTANTS_OF_WORLDS if mutant.name == name)
+    seed, check = FOUND[name]
+    assert found_by(mutant, mutant.lot(seed)) == check
 
 
 def test_the_same_seed_gives_the_same_trace_byte_by_byte(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from eventide.testing.simulation.lot import Lot, Trouble
+from eventide.testing.simulation.lot import DISTURBING, Lot, Trouble
 from eventide.testing.simulation.world import run_world
 from eventide_adapters.lock.file_system_based import FileSystemBasedLock
 from eventide_adapters.lock.storage_based import StorageBasedLock
@@ -35,16 +35,21 @@ Patch = Callable[[pytest.MonkeyPatch], None]
 
 @dataclass(frozen=True, slots=True)
 class MutantOfWorlds:
-    """`actors` are those whose meetings reveal it, beside writers and compactors."""
+    """`actors` are those whose meetings reveal it, beside writers and compactors.
+
+    `is_disturbed`: processes are paused in its worlds, which are then checked only when they are at rest.
+    """
 
     name: str
     is_wrong: Patch
     actors: tuple[str, ...]
+    is_disturbed: bool = True
 
     def lot(self, seed: int) -> Lot:
-        """A small world of these actors in which everything happens."""
+        """A small world of these actors in which much happens."""
         actors = ("writer-1", "writer-2", "compactor", *self.actors)
-        return replace(Lot.of(seed), actors=actors, turns=30, storms=1, troubles=frozenset(Trouble), per_mille=8)
+        troubles = frozenset(Trouble) - (frozenset() if self.is_disturbed else DISTURBING)
+        return replace(Lot.of(seed), actors=actors, turns=45, storms=1, troubles=troubles, per_mille=15)
 
 
 def _returns(target: object, name: str, value: object) -> Patch:
@@ -118,8 +123,8 @@ MUTANTS_OF_WORLDS: tuple[MutantOfWorlds, ...] = (
     MutantOfWorlds(
         "a clean and a restore ignore savepoints", _returns(needed_files, "savepoints_of", {}), ("restorer", "cleaner")
     ),
-    MutantOfWorlds("the watermark is a millisecond too high", _watermark_too_high, ("service",)),
-    MutantOfWorlds("heartbeats are ignored: every process counts as dead", _all_are_dead, _UNDOES),
+    MutantOfWorlds("the watermark is a millisecond too high", _watermark_too_high, ("service",), is_disturbed=False),
+    MutantOfWorlds("heartbeats are ignored: every process counts as dead", _all_are_dead, _UNDOES, is_disturbed=False),
     MutantOfWorlds("nobody checks whether the lock is still held", _never_checks_the_lock, _UNDOES),
     MutantOfWorlds(
         "a write whose lock was lost is not checked", _returns(WriteInstants, "_check_fenced", None), _UNDOES
