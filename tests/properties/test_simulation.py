@@ -48,7 +48,6 @@ MENDED: dict[str, tuple[int, dict[str, Any], str]] = {
 }
 """Faults that worlds have found: the seed, what is left of the world, and its mishaps."""
 FOUND = {
-    "a clean and a restore ignore savepoints": (10, "at rest MissingFileError"),
     "the watermark is a millisecond too high": (2, "watermark"),
     "heartbeats are ignored: every process counts as dead": (3, "undone alive"),
     "a write that failed removes its instant": (1, "verify timeline"),

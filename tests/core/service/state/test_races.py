@@ -78,6 +78,7 @@ def test_a_killed_rollback_of_a_plan_is_ended_although_a_writer_follows_the_plan
     bench = _bench(6)
     bench.process().scheduler.schedule(CompactionRequest(EPOCH_MS + 25, None, LinkChoice.COPY))
     planned = pending_plan(bench.process()).instant
+    bench.storage.put(f".hoodie/{planned}.compaction.inflight", b"")
     with pytest.raises(SimulatedCrash):
         bench.process(_KilledAfterTheClaim(bench.storage)).rollback.undo(planned)
     bench.storage.delete(".hoodie/lock")
