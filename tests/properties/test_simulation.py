@@ -22,20 +22,21 @@ from eventide.testing.crash_enumeration import Tally
 from eventide.testing.histories import at_epoch
 from eventide.testing.oracle import Oracle, Order, Rows
 from eventide.testing.simulation.ledger import BrokenPromiseError, Ledger, Saved, Write
-from eventide.testing.simulation.lot import Lot, Mishap, Trouble, luck_of
+from eventide.testing.simulation.lot import READING, WRITING, Lot, Mishap, Trouble, luck_of
 from eventide.testing.simulation.scheduler import Scheduler
 from eventide.testing.simulation.shrink import shrunk
 from eventide.testing.simulation.world import Outcome, run_world
 from eventide_core.action.freshness.freshness import COMPLETE
 from eventide_core.service.facts.freshness import FreshnessReader
 from support.campaign import CAMPAIGN
+from support.mutants.of_worlds import MUTANTS_OF_WORLDS, found_by
 from support.reach import reached
 
 pytestmark = pytest.mark.campaign
 
 SOUND = (6, 7, 14, 22, 26, 28, 36, 38)
-BROKEN: dict[str, tuple[int, dict[str, Any], str]] = {
-    "a woken write deletes log files that a rebuilt metadata table lists": (
+MENDED: dict[str, tuple[int, dict[str, Any], str]] = {
+    "a woken write deleted log files that a rebuilt metadata table listed": (
         12,
         {
             "turns": 11,
@@ -45,7 +46,13 @@ BROKEN: dict[str, tuple[int, dict[str, Any], str]] = {
         "writer-1:122:pause:7200000",
     ),
 }
-"""Faults that worlds have found and that are still there: the seed, what is left of the world, and its mishaps."""
+"""Faults that worlds have found: the seed, what is left of the world, and its mishaps."""
+FOUND = {
+    "the watermark is a millisecond too high": (2, "watermark"),
+    "heartbeats are ignored: every process counts as dead": (3, "undone alive"),
+    "a write that failed removes its instant": (1, "verify timeline"),
+}
+"""Mutants, each with a world that finds it, and the check that fails there."""
 COMPLETE_UNTIL_THE_END = replace(COMPLETE, watermark_ms=10**15)
 MINUTES = 2 * max(1, CAMPAIGN)
 
@@ -55,8 +62,11 @@ def test_a_world_keeps_every_promise(seed: int) -> None:
     _judged(run_world(Lot.of(seed)))
 
 
+def test_a_fresh_world_keeps_every_promise() -> None:
+    _judged(run_world(Lot.of(secrets.randbelow(10**9))))
+
+
 @pytest.mark.broad
-@pytest.mark.xfail(reason="the faults in BROKEN and others of their kinds are not mended", strict=False)
 @pytest.mark.parametrize("first", [1, secrets.randbelow(10**9)], ids=["the same", "fresh"])
 def test_worlds_of_two_minutes_keep_every_promise(first: int) -> None:
     deadline, counts, broken = time.monotonic() + MINUTES * 60, Counter[str](), list[str]()
@@ -69,13 +79,18 @@ def test_worlds_of_two_minutes_keep_every_promise(first: int) -> None:
     assert not broken, "\n".join(broken)
 
 
-@pytest.mark.proof
-@pytest.mark.xfail(reason="not mended", strict=False)
-@pytest.mark.parametrize("name", BROKEN)
+@pytest.mark.parametrize("name", MENDED)
 def test_a_world_that_has_found_a_fault_keeps_every_promise(name: str) -> None:
-    seed, left, mishaps = BROKEN[name]
+    seed, left, mishaps = MENDED[name]
     lot = replace(Lot.of(seed), **left).with_mishaps([Mishap.parse(text) for text in mishaps.split(",")])
     _judged(run_world(lot))
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_a_world_finds_the_mutant(name: str) -> None:
+    mutant = next(mutant for mutant in MUTANTS_OF_WORLDS if mutant.name == name)
+    seed, check = FOUND[name]
+    assert found_by(mutant, mutant.lot(seed)) == check
 
 
 def test_the_same_seed_gives_the_same_trace_byte_by_byte(tmp_path: Path) -> None:
@@ -191,7 +206,9 @@ def _rows(ledger: Ledger, *numbers: int) -> Rows:
 
 def _happening(lot: Lot) -> Iterator[Mishap]:
     draw = luck_of(lot, "writer-1")
-    return (mishap for number in range(1_000) if (mishap := draw(number, number % 3 == 0)) is not None)
+    return (
+        mishap for number in range(1_000) if (mishap := draw(number, READING if number % 3 else WRITING)) is not None
+    )
 
 
 def _seeds(first: int, deadline: float) -> Iterator[int]:

@@ -1,18 +1,17 @@
 """Mutants that only several processes on one table reveal, and in how many simulated worlds each of them is found.
 
-PYTHONPATH=tests python -m support.mutants.of_worlds [WORLDS]
+PYTHONPATH=tests python -m support.mutants.of_worlds FIRST_SEED WORLDS
 """
 
-import itertools
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 
-from eventide.testing.simulation.lot import Lot
+from eventide.testing.simulation.lot import DISTURBING, Lot, Trouble
 from eventide.testing.simulation.world import run_world
 from eventide_adapters.lock.file_system_based import FileSystemBasedLock
 from eventide_adapters.lock.storage_based import StorageBasedLock
@@ -36,8 +35,21 @@ Patch = Callable[[pytest.MonkeyPatch], None]
 
 @dataclass(frozen=True, slots=True)
 class MutantOfWorlds:
+    """`actors` are those whose meetings reveal it, beside writers and compactors.
+
+    `is_disturbed`: processes are paused in its worlds, which are then checked only when they are at rest.
+    """
+
     name: str
     is_wrong: Patch
+    actors: tuple[str, ...]
+    is_disturbed: bool = True
+
+    def lot(self, seed: int) -> Lot:
+        """A small world of these actors in which much happens."""
+        actors = ("writer-1", "writer-2", "compactor", *self.actors)
+        troubles = frozenset(Trouble) - (frozenset() if self.is_disturbed else DISTURBING)
+        return replace(Lot.of(seed), actors=actors, turns=45, storms=1, troubles=troubles, per_mille=15)
 
 
 def _returns(target: object, name: str, value: object) -> Patch:
@@ -103,45 +115,53 @@ def _runners_overwrite_each_other(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ConsumerFiles, "put", put)
 
 
+_UNDOES = ("undoer", "archiver", "cleaner")
 MUTANTS_OF_WORLDS: tuple[MutantOfWorlds, ...] = (
-    MutantOfWorlds("a late file of the timeline is not withdrawn", _returns(Transaction, "_withdraw", None)),
-    MutantOfWorlds("the outcome that another process has claimed is ignored", _claims_without_reading),
-    MutantOfWorlds("a clean ignores pending plans", _needs_nothing_of_plans),
-    MutantOfWorlds("a clean and a restore ignore savepoints", _returns(needed_files, "savepoints_of", {})),
-    MutantOfWorlds("the watermark is a millisecond too high", _watermark_too_high),
-    MutantOfWorlds("heartbeats are ignored: every process counts as dead", _all_are_dead),
-    MutantOfWorlds("nobody checks whether the lock is still held", _never_checks_the_lock),
-    MutantOfWorlds("a write whose lock was lost is not checked", _returns(WriteInstants, "_check_fenced", None)),
-    MutantOfWorlds("writes do not conflict", _returns(write_instants, "check_write", None)),
-    MutantOfWorlds("a write that failed removes its instant", _rolls_back_after_a_lost_answer),
-    MutantOfWorlds("the metadata table gets no commits", _returns(PendingUpdate, "write", None)),
-    MutantOfWorlds("runners of a consumer overwrite each other", _runners_overwrite_each_other),
+    MutantOfWorlds("a late file of the timeline is not withdrawn", _returns(Transaction, "_withdraw", None), _UNDOES),
+    MutantOfWorlds("the outcome that another process has claimed is ignored", _claims_without_reading, _UNDOES),
+    MutantOfWorlds("a clean ignores pending plans", _needs_nothing_of_plans, ("stock-planner", "cleaner")),
+    MutantOfWorlds(
+        "a clean and a restore ignore savepoints", _returns(needed_files, "savepoints_of", {}), ("restorer", "cleaner")
+    ),
+    MutantOfWorlds("the watermark is a millisecond too high", _watermark_too_high, ("service",), is_disturbed=False),
+    MutantOfWorlds("heartbeats are ignored: every process counts as dead", _all_are_dead, _UNDOES, is_disturbed=False),
+    MutantOfWorlds("nobody checks whether the lock is still held", _never_checks_the_lock, _UNDOES),
+    MutantOfWorlds(
+        "a write whose lock was lost is not checked", _returns(WriteInstants, "_check_fenced", None), _UNDOES
+    ),
+    MutantOfWorlds("writes do not conflict", _returns(write_instants, "check_write", None), ("stock-writer",)),
+    MutantOfWorlds("a write that failed removes its instant", _rolls_back_after_a_lost_answer, ("undoer",)),
+    MutantOfWorlds("the metadata table gets no commits", _returns(PendingUpdate, "write", None), ("cleaner",)),
+    MutantOfWorlds(
+        "runners of a consumer overwrite each other", _runners_overwrite_each_other, ("consumer-1", "consumer-2")
+    ),
 )
 
 
-def found_in(mutant: MutantOfWorlds, seeds: Sequence[int]) -> Iterator[str]:
-    """The failed check of each world in which the mutant is found. Without it, these worlds keep every promise."""
+def found_by(mutant: MutantOfWorlds, lot: Lot) -> str | None:
+    """The check that fails in that world with the mutant."""
     with pytest.MonkeyPatch.context() as patch:
         mutant.is_wrong(patch)
-        for seed in seeds:
-            failure = run_world(Lot.of(seed)).failure
-            if failure is not None:
-                yield failure.check
+        failure = run_world(lot).failure
+    return None if failure is None else failure.check
 
 
-def sound_seeds(worlds: int) -> Iterator[int]:
-    """The first worlds that keep every promise."""
-    sound = (seed for seed in itertools.count(1) if run_world(Lot.of(seed)).failure is None)
-    return itertools.islice(sound, worlds)
-
-
-def main(worlds: int) -> None:
-    seeds = tuple(sound_seeds(worlds))
+def main(first: int, worlds: int) -> None:
+    """Each mutant in the worlds of its actors that keep every promise without it."""
     for mutant in MUTANTS_OF_WORLDS:
-        found = Counter(found_in(mutant, seeds))
-        sys.stdout.write(f"| {mutant.name} | {found.total()} of {worlds} | {dict(sorted(found.items()))} |\n")
+        found, sound = Counter[str](), 0
+        for seed in range(first, first + worlds):
+            lot = mutant.lot(seed)
+            check = found_by(mutant, lot)
+            if check is not None and (without := run_world(lot)).failure is not None:
+                sys.stdout.write(f"without a mutant: {lot.with_mishaps(without.mishaps).command}: {without.failure}\n")
+                continue
+            sound += 1
+            if check is not None:
+                found[f"{check}, {seed}"] += 1
+        sys.stdout.write(f"| {mutant.name} | {found.total()} of {sound} | {dict(sorted(found.items()))} |\n")
         sys.stdout.flush()
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 20)
+    main(int(sys.argv[1]), int(sys.argv[2]))

@@ -13,6 +13,11 @@ from eventide_core.table.timeline.plans import CompactionPlan
 def check_pending(state: TableState, plan: CompactionPlan) -> None:
     check_undoing(state.timeline)
     for other in state.timeline.pending_plans:
+        if other.requested_time > plan.instant:
+            raise PlanMismatchError(
+                f"a {other.action} was planned at {other.requested_time}: a process that was paused put the plan at "
+                f"{plan.instant} afterwards; roll that plan back"
+            )
         if other.requested_time != plan.instant:
             raise BusyError(
                 f"a {other.action} is pending at {other.requested_time} beside the plan at {plan.instant}; "

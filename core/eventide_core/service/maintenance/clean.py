@@ -236,9 +236,11 @@ class Cleaner:
         order = sorted(plan.deleted_paths, key=lambda path: _removal_order(path, is_link=path in links))
         deleted = [path for path in order if storage.delete(path)]
         with self.lock.acquire() as lease:
-            clean = self.files.timeline(state.config).find(plan.instant)
+            # The metadata table may have been dropped or made since.
+            config, timeline = self.files.config_and_timeline()
+            clean = timeline.find(plan.instant)
             if clean is not None and not clean.is_completed:
-                self._complete(state, plan, lease)
+                self._complete(config, plan, lease)
         self.liveness.heartbeats.end(plan.instant)
         return deleted
 
@@ -252,9 +254,9 @@ class Cleaner:
         }
         return replace(plan, deleted={partition: names for partition, names in left.items() if names})
 
-    def _complete(self, state: TableState, plan: CleanPlan, lease: Lease) -> None:
+    def _complete(self, config: TableConfig, plan: CleanPlan, lease: Lease) -> None:
         completion = next_instant_time(plan.instant)
-        update = self.metadata.prepare(state.config, lease, plan.instant, FileChanges(RowChange.NONE, (), plan.deleted))
+        update = self.metadata.prepare(config, lease, plan.instant, FileChanges(RowChange.NONE, (), plan.deleted))
         update.write(lease, completion)
         metadata = CleanMetadata(
             plan.instant,
@@ -264,9 +266,9 @@ class Cleaner:
             plan.deleted,
             plan.savepoints,
         )
-        recorded = state.config.layout.recorded_completion(completion)
+        recorded = config.layout.recorded_completion(completion)
         data = self.files.codec.encode_clean(metadata)
-        self._transaction(state.config, plan.instant).put(lease, State.COMPLETED, data, completion=recorded)
+        self._transaction(config, plan.instant).put(lease, State.COMPLETED, data, completion=recorded)
         update.check_after_commit(lease)
         update.compact(lease, completion)
 

@@ -23,7 +23,7 @@ from eventide_core.service.facts.needed_files import savepoints_of
 from eventide_core.service.facts.planning import schema_since
 from eventide_core.service.facts.watermark_views import base_files_of, last_write_of, view_as_of_watermark
 from eventide_core.service.rollback.savepoint import find_tag
-from eventide_core.service.state.table import TableState
+from eventide_core.service.state.table import TableState, looked_again
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.files.file_name import BaseFileName
 from eventide_core.table.files.file_slice import FileSlice
@@ -72,7 +72,7 @@ class QueryService:
 
     def tagged(self, name: str) -> QueryPlan:
         """Every row as of the commit that has the tag. Raises TagNotFoundError."""
-        return self.as_of(find_tag(self.files, self._state(), name).instant)
+        return self.as_of(looked_again(lambda: find_tag(self.files, self._state(), name)).instant)
 
     def tagged_read_optimized(self, name: str) -> QueryPlan:
         """The rows of the base files that the savepoint with this tag keeps. Raises TagNotFoundError, MissingFileError."""

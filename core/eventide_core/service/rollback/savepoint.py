@@ -20,7 +20,7 @@ from eventide_core.service.facts.history import check_history
 from eventide_core.service.facts.needed_files import is_left_over_of_pending, savepoints_of
 from eventide_core.service.facts.planning import unused_instant
 from eventide_core.service.facts.watermark_views import base_files_of, last_write_of, view_as_of_watermark
-from eventide_core.service.state.table import TableState
+from eventide_core.service.state.table import TableState, looked_again
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.service.transaction.action import Transaction
 from eventide_core.service.transaction.steps import Kind
@@ -92,12 +92,12 @@ class Savepoints:
 
     def tags(self) -> tuple[Tag, ...]:
         """The savepoints that have a tag, by it."""
-        saved = savepoints_of(self.files, TableState.load_committed(self.files))
+        saved = looked_again(lambda: savepoints_of(self.files, TableState.load_committed(self.files)))
         return tuple(sorted(_tags(saved), key=lambda tag: tag.name))
 
     def tagged(self, name: str) -> Tag:
         """Raises TagNotFoundError, which names the tags there are."""
-        return find_tag(self.files, TableState.load_committed(self.files), name)
+        return looked_again(lambda: find_tag(self.files, TableState.load_committed(self.files), name))
 
     def delete_tag(self, name: str) -> str:
         """Deletes the savepoint with the tag; returns its instant. Raises TagNotFoundError, BusyError."""

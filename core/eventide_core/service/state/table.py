@@ -4,8 +4,10 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
+from typing import TypeVar
 
 from eventide_core.access.active_timeline import recorded_ends
+from eventide_core.action.compaction.trigger import check_undoing
 from eventide_core.errors import (
     CorruptBaseFileError,
     CorruptLogBlockError,
@@ -40,6 +42,7 @@ from eventide_core.table.timeline.plans import CompactionPlan, CutMode, ForeignP
 from eventide_core.table.timeline.source_notes import SourceNote, latest_notes, notes_in, texts_of
 from eventide_core.table.timeline.timeline import Timeline
 
+T = TypeVar("T")
 _NOT_WHOLE = (MissingFileError, CorruptBaseFileError, CorruptLogBlockError)
 _READS_MAX = 5
 """The number of reads of the table before a missing file counts as missing: a busy archival interfered with one read in
@@ -80,7 +83,7 @@ class TableState:
         removes a commit and its files. So a missing file is looked up again in a new listing. Raises MissingFileError
         for a file that a live slice needs and that is still missing then.
         """
-        return _looked_again(lambda: cls._load(files, requires_files=requires_files))
+        return looked_again(lambda: cls._load(files, requires_files=requires_files))
 
     @classmethod
     def _load(cls, files: TableFiles, *, requires_files: bool) -> "TableState":
@@ -93,7 +96,7 @@ class TableState:
     @classmethod
     def load_committed(cls, files: TableFiles) -> "TableState":
         """Reads the table for a query, which needs no pending action's file; by the metadata table if it lists all files."""
-        return _looked_again(lambda: cls._load_committed(files))
+        return looked_again(lambda: cls._load_committed(files))
 
     @classmethod
     def _load_committed(cls, files: TableFiles) -> "TableState":
@@ -182,7 +185,8 @@ class TableState:
     def require_files(self) -> None:
         """Each file that a commit wrote into a slice that is still live must be there, and be whole.
 
-        Raises MissingFileError; CorruptBaseFileError or CorruptLogBlockError for a file that has lost bytes.
+        Raises MissingFileError, and CorruptBaseFileError or CorruptLogBlockError for a file that has lost bytes; BusyError
+        instead while a rollback or restore is under way.
 
         Its rows are unknown, so nothing may be said of the table: neither what is complete, nor up to which time.
         """
@@ -197,6 +201,7 @@ class TableState:
                 base_instant = live.get(group, "")
                 slice_instant = self.config.layout.slice_of(stat.path, (base_instant,), self.timeline)
                 if slice_instant is not None and slice_instant >= base_instant:
+                    check_undoing(self.timeline)  # a restore that isn't complete shows slices that were cleaned
                     raise _not_whole(stat, present.get(stat.path), time)
 
     @property
@@ -398,7 +403,8 @@ class TableState:
         return None
 
 
-def _looked_again(look: Callable[[], TableState]) -> TableState:
+def looked_again(look: Callable[[], T]) -> T:
+    """What `look` finds; it looks again while others remove the files that it has just listed."""
     for _ in range(_READS_MAX - 1):
         with suppress(*_NOT_WHOLE):
             return look()

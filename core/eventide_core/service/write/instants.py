@@ -39,6 +39,7 @@ from eventide_core.service.transaction.outcome import Outcome, claim_outcome, in
 from eventide_core.service.transaction.steps import Kind
 from eventide_core.service.write.table_schema import following_schema, put_history
 from eventide_core.service.write.written_rows import added_files, written_changes
+from eventide_core.table.files.file_name import path_in
 from eventide_core.table.settings.metadata_table import RowChange
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.instant import Action, Instant, State
@@ -222,7 +223,7 @@ class WriteInstants:
 
         Readers would take the files for committed as soon as the timeline starts after the instant. What a savepoint, a
         plan or a link needs stays, and what the metadata table lists: on version 6 the rollback of a log file leaves it in
-        the slice, and plans name it.
+        the slice, and plans name it. The listing counts even where it lacks an action, as it does after a rebuild.
         """
         if not self._is_gone(instant):
             return
@@ -232,7 +233,8 @@ class WriteInstants:
             if self._is_gone(instant):
                 doomed = set(made())
                 doomed -= still_needed(self.files, table, doomed)
-                doomed -= {file.path for file in self.files.committed_files(table.config, table.timeline) or ()}
+                listing = self.files.metadata_table.listing(()) if table.config.metadata_partitions else None
+                doomed -= {path_in(partition, name) for partition, names in (listing or {}).items() for name in names}
                 lease.check()
                 self.files.delete_all(sorted(doomed))
                 remove_markers_and_heartbeat(self.files.storage, instant)

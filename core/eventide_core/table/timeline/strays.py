@@ -18,6 +18,9 @@ right now, or have done so since the timeline was listed.
 3. A restore that was only requested is a stray if the timeline has a later instant: it has undone nothing, and was decided
    on without that instant.
 
+4. A savepoint that has completed twice counts once: others completed it under another completion time, while its own
+   process was paused before that file. The earlier completion is the late one.
+
 A timeline is *in doubt*, so that more than its own files must be read, if its first write or plan lacks one of its three
 files, or any has other files than all three, or the first two. A late put never completes such a set. An instant that is
 in no doubt is left to the rollback or restore that undoes it.
@@ -63,8 +66,8 @@ def timeline_of(files: Iterable[Instant], evidence: Evidence) -> Timeline:
     first = min(by_key, default=None)
     is_begin_in_doubt = first is not None and _states(by_key[first]) != _ALL
     is_any_in_doubt = any(map(_is_in_doubt, by_key.values()))
-    late_restores = _late_restores(there)
-    if not (is_begin_in_doubt or is_any_in_doubt or late_restores):
+    late = [*_late_restores(there), *_late_savepoints(there)]
+    if not (is_begin_in_doubt or is_any_in_doubt or late):
         return Timeline.of(there)
     undone, never_completed = evidence.undone(), set[str]()
     completed = {time for (time, _), own in by_key.items() if State.COMPLETED in _states(own)}
@@ -81,7 +84,7 @@ def timeline_of(files: Iterable[Instant], evidence: Evidence) -> Timeline:
             strays += sorted(own, key=_order) if is_archived or is_pending else ()
             if is_pending and not is_archived:
                 never_completed.add(time)
-    strays += late_restores
+    strays += late
     left_out = set(strays)
     timeline = Timeline.of((i for i in there if i not in left_out), boundary=boundary, strays=tuple(strays))
     return timeline.with_undone(never_completed)
@@ -114,3 +117,13 @@ def _late_restores(files: Collection[Instant]) -> list[Instant]:
             restores.setdefault(file.requested_time, []).append(file)
     requested = [own[0] for own in restores.values() if _states(own) == _REQUESTED]
     return [one for one in requested if any(file.requested_time > one.requested_time for file in files)]
+
+
+def _late_savepoints(files: Collection[Instant]) -> list[Instant]:
+    completed = sorted((i for i in files if i.action is Action.SAVEPOINT and i.is_completed), key=_completion)
+    last = {file.requested_time: file for file in completed}
+    return [file for file in completed if file is not last[file.requested_time]]
+
+
+def _completion(file: Instant) -> str:
+    return file.completion_time or ""

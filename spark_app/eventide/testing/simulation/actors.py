@@ -23,13 +23,11 @@ from eventide_core.errors import (
     CleanedWhileReadingError,
     EventideError,
     InstantNotFoundError,
-    MissingFileError,
     NothingToDoError,
     PlanMismatchError,
     RefusedError,
     StorageError,
     TagNotFoundError,
-    UnsupportedTableError,
     WriteConflictError,
 )
 from eventide_core.ports import NoProgress
@@ -48,9 +46,6 @@ EXPECTED: Final = (
     TagNotFoundError,
 )
 """What a user is told where several processes work on a table. Anything else is a fault of eventide's."""
-KNOWN: Final = (MissingFileError, UnsupportedTableError)
-"""Faults that are known, and would hide others: a file that others have removed is reported as lost, not as a race; and
-beside a rebuild of the metadata table, its index looks like one that isn't supported."""
 _BEHIND_TICKS: Final = (0, 1, 3, 8, 15)
 _LIVES: Final = 4  # verbs that a process does on average
 
@@ -94,7 +89,7 @@ def attempt(turn: Turn, verb: "Verb") -> bool:
         return True
     except EventideError as error:
         scene.store.say(name, type(error).__name__)
-        if not isinstance(error, EXPECTED + KNOWN) and not scene.store.is_disturbed:
+        if not isinstance(error, EXPECTED) and not scene.store.is_disturbed:
             raise BrokenPromiseError(f"error {type(error).__name__}", f"{name}, {_name(verb)}: {error}") from error
         return False
     except (SimulatedCrash, BrokenPromiseError):
@@ -112,16 +107,22 @@ def _write(turn: Turn) -> None:
     except WriteConflictError:
         write.fate = Fate.GONE
         raise
+    except RefusedError as refused:
+        if not scene.store.is_disturbed and not write.meets_a_restore and "rolled back while it ran" in str(refused):
+            raise BrokenPromiseError("undone alive", str(refused)) from refused
+        raise
     scene.ledger.succeeded(turn.name, write)
     if not scene.store.is_disturbed:
         scene.look(scene.ledger.now())
 
 
 def _plan_as_stock(turn: Turn) -> None:
+    """Not beside a restore: Hudi's documentation tells people to stop its writers for one."""
     application = turn.application
     with application.runner.lock.acquire():
         timeline = application.state().timeline
-        if not timeline.pending_writes and not timeline.pending_plans:
+        is_undoing = any(instant.is_undoing for instant in timeline.pending)
+        if not is_undoing and not timeline.pending_writes and not timeline.pending_plans:
             schedule_as_stock(application)
 
 
@@ -164,7 +165,7 @@ def _save_or_restore(turn: Turn) -> None:
         return restore(turn, scene.saved[max(scene.saved)])
     if scene.saved and turn.process.actor.dice.random() < 0.5:
         instant = min(scene.saved)
-        del scene.saved[instant]
+        scene.unpin(instant)
         return savepoints.delete(instant)
     began = scene.ledger.now()
     instant = turn.application.state().timeline.writes[-1].requested_time
@@ -192,7 +193,7 @@ def _tag(turn: Turn) -> None:
     scene, savepoints, dice = turn.scene, turn.application.savepoints, turn.process.actor.dice
     if scene.tags and dice.random() < 0.4:
         name = dice.choice(sorted(scene.tags))
-        del scene.tags[name]
+        scene.unpin(scene.tags[name])
         savepoints.delete_tag(name)
         return
     name = f"t{scene.ledger.now()}"

@@ -5,7 +5,7 @@ unknown outcome may be there or not, but not by half.
 
 Only one writer writes a key that is ever deleted, and none again whose last write has an unknown outcome: a compaction
 forgets deletes, as Hudi's do, so an older version that came after it would show. All writers upsert the other keys, late,
-too.
+too, and at times several insert the same one.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,6 +20,7 @@ from eventide.testing.oracle import Change, Oracle, Order, Rows
 TICK_MS = 100
 """The time between two writes in event time, so that a window of a second has about ten."""
 _SHARED = tuple(f"k{number}" for number in range(5))
+_INSERTS_OF_ONE_KEY = 3
 _LATE_TICKS = (0, 0, 0, 3, 10, 25)
 
 
@@ -103,6 +104,9 @@ class Ledger:
         for key in dice.sample(_SHARED, dice.randint(0, 2)):
             late_ms = ms - TICK_MS * dice.choice(_LATE_TICKS)
             changes.append(put(key, self._unused(max(late_ms, TICK_MS)), word, partition=partition_of(key)))
+        if dice.random() < 0.3:
+            key = f"n{number // _INSERTS_OF_ONE_KEY}"
+            changes.append(put(key, self._unused(ms), word, partition=partition_of(key)))
         write = Write(number, (), self.now())
         changes.append(put(write.marker, self._unused(ms), word, partition=partition_of(write.marker)))
         write.changes = tuple(changes)

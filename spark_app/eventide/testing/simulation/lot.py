@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from random import Random
+from typing import Final
 
 from eventide.testing.histories import Layout
 from eventide.testing.oracle import Order
@@ -34,9 +35,14 @@ _WEIGHTS = {
     Trouble.SLOW: 8,
     Trouble.KILL: 5,
     Trouble.LATE: 2,
-    Trouble.PAUSE: 4,
+    Trouble.PAUSE: 6,
     Trouble.JUMP: 2,
 }
+READING: Final = 1
+WRITING: Final = 6
+DECIDING: Final = 20
+"""How often something happens to a request: most of what matters is a write, above all of a file that decides what an
+action was, and most requests are reads."""
 _DURATIONS_MS: dict[Trouble, Sequence[int]] = {
     Trouble.SLOW: (500, 3_000, 15_000),
     Trouble.PAUSE: (70_000, 180_000, 900_000, 7_200_000),
@@ -77,8 +83,7 @@ class Lot:
     """A world before it begins.
 
     A storm ends when the actors have done `turns` of what they do; there are `storms` of them. `troubles` are drawn at
-    `per_mille` of the requests that read, and of six times as many of those that write, unless `mishaps` lists what
-    happens.
+    `per_mille` of the requests that read, and more often at the others, unless `mishaps` lists what happens.
     """
 
     seed: int
@@ -142,8 +147,10 @@ class Lot:
         )
 
 
-def luck_of(lot: Lot, actor: str) -> Callable[[int, bool], Mishap | None]:
-    """What happens to the requests of an actor, by their number. Called for each of them, in order.
+def luck_of(lot: Lot, actor: str) -> Callable[[int, int], Mishap | None]:
+    """What happens to the requests of an actor, by their number and how often something does.
+
+    Called for each of them, in order.
 
     Each request takes the same draws whatever the lot leaves out, so fewer troubles or actors change no others.
     """
@@ -153,9 +160,8 @@ def luck_of(lot: Lot, actor: str) -> Callable[[int, bool], Mishap | None]:
     dice, kinds, weights = Random(f"{lot.seed} luck of {actor}"), list(_WEIGHTS), list(_WEIGHTS.values())
     avoided = UNLIKE_STOCK if actor.startswith("stock") else frozenset[Trouble]()
 
-    def draw(number: int, is_write: bool) -> Mishap | None:
-        # Most of what matters is a write, and most requests are reads.
-        happens = dice.random() * 1_000 < lot.per_mille * (6 if is_write else 1)
+    def draw(number: int, weight: int) -> Mishap | None:
+        happens = dice.random() * 1_000 < lot.per_mille * weight
         (trouble,), place = dice.choices(kinds, weights), dice.random()
         if not happens or trouble not in lot.troubles - avoided:
             return None

@@ -1,6 +1,7 @@
 """The processes of an actor, one after another: their clock, their requests, their deaths, and their heartbeats."""
 
 import posixpath
+import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -18,7 +19,7 @@ from eventide.testing.inspection.decode_cache import KnownCommits, standing_in
 from eventide.testing.inspection.observation import LOCK_PREFIX, OUTCOMES_PREFIX
 from eventide.testing.schedules.storage import StorageOfSteps
 from eventide.testing.schedules.world import READS, Step
-from eventide.testing.simulation.lot import DISTURBING, Mishap, Trouble
+from eventide.testing.simulation.lot import DECIDING, DISTURBING, READING, WRITING, Mishap, Trouble
 from eventide.testing.simulation.scheduler import Scheduler
 from eventide_adapters.lock import heartbeats as heartbeats_module
 from eventide_adapters.lock import storage_based as storage_lock_module
@@ -33,6 +34,8 @@ from eventide_core.ports import Lease, TableLock
 
 LOCK_EXPIRY_MS: Final = 61_000
 RESTARTS_MS: Final = (500, 20_000, 200_000)
+_DECIDING: Final = re.compile(r"\.hoodie/(metadata/\.hoodie/)?(timeline/)?\d+[^/]*|\.hoodie/\.aux/eventide/.+")
+"""Files of a timeline, outcomes of instants, and what consumers have done."""
 _COMMITS = KnownCommits()
 
 
@@ -49,6 +52,8 @@ class Store:
     is_disturbed: bool = False
     is_calm: bool = False
     """Nothing happens to requests."""
+    arrived: set[str] = field(default_factory=set[str])
+    """The files whose process was dead when they arrived."""
     _uuids: Iterator[int] = field(default_factory=lambda: count(1))
 
     def say(self, who: str, what: object) -> None:
@@ -81,7 +86,7 @@ class Actor:
 
     name: str
     store: Store
-    luck: Callable[[int, bool], Mishap | None]
+    luck: Callable[[int, int], Mishap | None]
     dice: Random
     skew_ms: int
     requests: int = 0
@@ -123,7 +128,8 @@ class Process:
         actor.requests += 1
         store.requests += 1
         is_write = step.kind not in READS and not step.path.startswith(LOCK_PREFIX)
-        mishap = None if store.is_calm else actor.luck(actor.requests, is_write)
+        weight = READING if not is_write else DECIDING if _DECIDING.fullmatch(step.path) else WRITING
+        mishap = None if store.is_calm else actor.luck(actor.requests, weight)
         if mishap is not None:
             store.mishaps.append(mishap)
             store.say(actor.name, f"{mishap.trouble} {mishap.ms} at request {mishap.number}, {_masked(step)}")
@@ -156,6 +162,7 @@ class Process:
                 pass
 
     def _arrive(self, step: Step) -> None:
+        self.store.arrived.add(step.path)
         with suppress(EventideError):
             self.store.apply(f"({self.actor.name})", step)
 

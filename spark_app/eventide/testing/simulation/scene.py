@@ -12,6 +12,7 @@ from eventide.testing.simulation.lot import Lot
 from eventide.testing.simulation.process import Store
 from eventide.testing.simulation.sink import Sink
 from eventide_core.access.requests import Requests
+from eventide_core.action.verification.result import Verification
 from eventide_core.errors import BusyError, CleanedHistoryError, EventideError
 from eventide_core.ports import NoProgress
 
@@ -103,6 +104,11 @@ class Scene:
         self.saved = {instant: other for instant, other in self.saved.items() if instant <= saved.instant}
         self.sink = self.sink.next()
 
+    def unpin(self, instant: str) -> None:
+        """A savepoint is deleted, and so is its tag."""
+        self.saved.pop(instant, None)
+        self.tags = {name: tagged for name, tagged in self.tags.items() if tagged != instant}
+
     def _check_past(self) -> None:
         application, read = self.onlooker(), self.store.storage.read
         kept = {*self.tags.values(), *self.saved}
@@ -122,11 +128,21 @@ class Scene:
                 self.past[instant] = self.observer.rows(application, read, application.queries.as_of(instant))
 
     def _verify(self) -> None:
-        found = self.onlooker().verifier.verify(is_deep=True, progress=NoProgress())
+        found = self._verification()
+        orphans = {f.path for check in found.failed if check.name == "orphan-files" for f in check.findings}
+        late = orphans & self.store.arrived
+        if late and self.lot.layout.version == 6:
+            # The name of a log file of version 6 doesn't tell whose it is: verify names a late one, and a person removes it.
+            for path in late:
+                self.store.storage.delete(path)
+            found = self._verification()
         if not found.ok:
             names = ", ".join(check.name for check in found.failed)
             text = "; ".join(str(finding) for check in found.failed for finding in check.findings)
             raise BrokenPromiseError(f"verify {names}", text)
+
+    def _verification(self) -> Verification:
+        return self.onlooker().verifier.verify(is_deep=True, progress=NoProgress())
 
     def table(self, application: Application) -> Table:
         return Table(application.storage.root, self.store.options, application)

@@ -12,7 +12,7 @@ from eventide.testing.histories import EPOCH_MS, put, records
 from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, SimulatedCrash
 from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.config import LinkChoice
-from eventide_core.errors import BusyError, LockError
+from eventide_core.errors import BusyError, LockError, RefusedError
 from eventide_core.ports import NoProgress, Storage
 from eventide_core.table.settings.properties import PROPERTIES_PATH
 from eventide_core.table.settings.write_shape import WriteOperation
@@ -82,3 +82,61 @@ def test_an_action_between_whose_reads_a_rebuild_goes_on_ends_or_is_busy(
             number += 1
         assert number > 2
     assert busy > 0 or action is _clean, "only a clean reads everything under the lock"
+
+
+class _BeforeCompletion(FaultyStorage):
+    """Lets others act before the put of a write's completed file; the lock expires meanwhile."""
+
+    def __init__(self, inner: Storage, act: Callable[[str], None]) -> None:
+        super().__init__(inner)
+        self._act = act
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        name = path.rpartition("/")[2]
+        if path.startswith(".hoodie/2") and name.endswith(".deltacommit"):
+            self._inner.delete(".hoodie/lock")
+            self._act(name.partition(".")[0].partition("_")[0])
+        return super().put_if_absent(path, data)
+
+
+def test_a_woken_write_leaves_its_files_that_a_rebuilt_metadata_table_lists() -> None:
+    bench, moment, _ = table_to_damage(6, LinkChoice.COPY, has_metadata_table=True)
+    bench.load(moment)
+
+    def others(instant: str) -> None:
+        bench.clock.time_ms += 600_000
+        awake = bench.process()
+        awake.rollback.undo(instant, force=True)
+        _rebuild(awake)
+
+    with pytest.raises(RefusedError, match="rolled back"):
+        _ingest(bench.process(_BeforeCompletion(bench.storage, others)))
+    found = bench.process().verifier.verify(is_deep=True, progress=NoProgress())
+    assert found.ok, [str(finding) for check in found.failed for finding in check.findings]
+
+
+class _BeforeDelete(FaultyStorage):
+    """Lets others act before the first data file is deleted."""
+
+    def __init__(self, inner: Storage, act: Callable[[], None]) -> None:
+        super().__init__(inner)
+        self._acts = [act]
+
+    def delete(self, path: str) -> bool:
+        if path.endswith(".parquet") and self._acts:
+            self._acts.pop()()
+        return super().delete(path)
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_clean_that_began_without_a_metadata_table_updates_the_one_made_since(version: int) -> None:
+    bench, moment, _ = table_to_damage(version, LinkChoice.COPY, has_metadata_table=True)
+    bench.load(moment)
+    with suppress(SimulatedCrash):  # it has taken the table out of the settings
+        _rebuild(bench.process(FaultyStorage(bench.storage, FaultPlan(writes={2: Fault.CRASH_BEFORE}))))
+    bench.storage.delete(".hoodie/lock")
+    _compact(bench.process())
+    storage = _BeforeDelete(bench.storage, lambda: _rebuild(bench.process()))
+    assert bench.process(storage).cleaner.clean(1).deleted
+    found = bench.process().verifier.verify(is_deep=True, progress=NoProgress())
+    assert found.ok, [str(finding) for check in found.failed for finding in check.findings]

@@ -1,11 +1,13 @@
-"""Which files of a timeline don't count, by the archive beside it."""
+"""Which files of a timeline don't count."""
 
 import pytest
 
-from eventide_core.table.timeline.instant import Instant
+from eventide_core.table.timeline.instant import Action, Instant, State
 from eventide_core.table.timeline.strays import Evidence, timeline_of
 
 WRITES = [f"2026092114132{number:04}" for number in range(6)]
+NOTHING = Evidence(lambda _: None, lambda _: False, frozenset, lambda _: False)
+WRITE = Instant("20260101000000000", Action.DELTA_COMMIT, State.COMPLETED, "20260101000000001")
 
 
 def _files(time: str, *states: str) -> list[str]:
@@ -41,3 +43,19 @@ def test_writes_that_were_archived_since_the_listing_count_in_either_place() -> 
     first = _files(WRITES[0], ".deltacommit")  # the archival has removed two of its files
     listed = [*first, *(name for time in WRITES[1:4] for name in _whole(time))]
     assert _strays(listed, WRITES[:2]) == set()
+
+
+def _savepoint(completion: str) -> Instant:
+    return Instant(WRITE.requested_time, Action.SAVEPOINT, State.COMPLETED, completion)
+
+
+def test_of_a_savepoint_that_completed_twice_the_earlier_completion_is_a_stray() -> None:
+    late, counted = _savepoint("20260101000000002"), _savepoint("20260101000000003")
+    timeline = timeline_of([WRITE, counted, late], NOTHING)
+    assert timeline.strays == (late,)
+    assert counted in timeline.completed
+    assert late not in timeline.completed
+
+
+def test_a_savepoint_that_completed_once_is_no_stray() -> None:
+    assert not timeline_of([WRITE, _savepoint("20260101000000002")], NOTHING).strays
