@@ -29,7 +29,7 @@ taken over is removed before the completed file is put: Hudi completes no instan
 alive after all cannot complete it again.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
@@ -189,7 +189,7 @@ class ForeignCompactionRunner:
             remove_tree(storage, marker_directory(plan.instant))
 
     @contextmanager
-    def _locked(self, attempt: Attempt, executed: CompactionPlan) -> Iterator[Lease]:
+    def _locked(self, attempt: Attempt, executed: CompactionPlan) -> Generator[Lease]:
         """The lock. If another process keeps it, the files of an attempt that nobody else can continue are removed."""
         with ExitStack() as held:
             try:

@@ -176,7 +176,8 @@ class MetadataTableUpkeep:
         state, root = self.table.load(), self.storage.root
         facts = state.facts
         # An action that drops indexes on its way goes on with the settings that it has read before.
-        if FILES not in facts.partitions or not set(facts.partitions) <= set(config.metadata_partitions):
+        dropped = set(config.metadata_partitions) - set(facts.partitions)
+        if FILES in dropped or not set(facts.partitions) <= set(config.metadata_partitions):
             raise BusyError(f"{root}: the metadata table is being rebuilt or dropped, or has just been; try again")
         check_indexes(facts, rows, root)
         if rows in (RowChange.WRITTEN, RowChange.WIDENED) and RECORD_INDEX in facts.partitions:
