@@ -58,7 +58,7 @@ def check_left_overs(facts: TableFacts) -> Iterator[Observation]:
                 continue  # cleaned since, or missing, which other checks report
             left = [path for o in op.left_overs if (path := _place(facts, plan, op, o)) is not None]
             visible = [log.path for log in file_slice.log_files]
-            moved = _moved_on(facts, file_slice) if plan.link_mode is LinkMode.PREFIX else set[str]()
+            moved = _moved_on(facts, file_slice) & {o.log_file.path for o in op.left_overs}
             for path in left:
                 if path in facts.sizes and path not in visible and path not in moved:
                     problem = f"was left over by the compaction at {time}, but is not in the compaction's new slice"
