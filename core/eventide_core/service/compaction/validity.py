@@ -7,13 +7,14 @@ from eventide_core.action.compaction.trigger import check_undoing, cure_of
 from eventide_core.errors import BusyError, MissingFileError, PlanMismatchError
 from eventide_core.ports import AddedFile
 from eventide_core.service.state.table import TableState
+from eventide_core.table.timeline.instant import Action
 from eventide_core.table.timeline.plans import CompactionPlan
 
 
 def check_pending(state: TableState, plan: CompactionPlan) -> None:
     check_undoing(state.timeline)
     for other in state.timeline.pending_plans:
-        if other.requested_time > plan.instant:
+        if other.action is Action.COMPACTION and other.requested_time > plan.instant:
             raise PlanMismatchError(
                 f"a {other.action} was planned at {other.requested_time}: a process that was paused put the plan at "
                 f"{plan.instant} afterwards; roll that plan back"

@@ -188,13 +188,18 @@ class TableState:
         Raises MissingFileError, and CorruptBaseFileError or CorruptLogBlockError for a file that has lost bytes; BusyError
         instead while a rollback or restore is under way.
 
-        Its rows are unknown, so nothing may be said of the table: neither what is complete, nor up to which time.
+        Its rows are unknown, so nothing may be said of the table: neither what is complete, nor up to which time. One with
+        some of its bytes is left to who reads it, because another engine may have recorded a wrong size.
         """
         present = {file.path: file.size for file in self.listing}
         # By base files, not by slices: without its base file a slice would go by its first log file's later instant.
         live = {s.file_group: s.base_instant for s in self.view.latest_base_files()}
         for time, metadata in self.commits.items():
-            for stat in [stat for stat in metadata.stats if present.get(stat.path, -1) < stat.file_size_bytes]:
+            for stat in [
+                stat
+                for stat in metadata.stats
+                if not present.get(stat.path, 0) and (stat.file_size_bytes or stat.path not in present)
+            ]:
                 group = (stat.partition, stat.file_id)
                 if self.view.is_replaced(group):
                     continue

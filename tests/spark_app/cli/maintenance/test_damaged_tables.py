@@ -93,7 +93,6 @@ def torn_settings(table: Path) -> None:
         (copy_on_write, 3, "UnsupportedTableError"),
         (unknown_merge_mode, 3, "UnsupportedTableError"),
         (torn_log, 2, "CorruptLogBlockError"),
-        (torn_base, 2, "CorruptBaseFileError"),
         (corrupt_log, 2, "CorruptLogBlockError"),
         (corrupt_records, 2, "RecordDecodeError"),
         (missing_log, 2, "MissingFileError"),
@@ -117,6 +116,18 @@ def test_a_table_without_meta_fields_has_no_increments(tmp_path: Path) -> None:
     answer = run("read", path, "--query", "incremental", "--begin", "earliest")
     assert (answer.exit_code, answer.stdout) == (3, "")
     assert "hoodie.populate.meta.fields=true" in answer.stderr
+
+
+def test_a_torn_base_file_is_reported_and_nothing_is_committed(tmp_path: Path) -> None:
+    """Base files are first opened by the tasks: the plan stays pending, and can be rolled back."""
+    table = golden.unpack("v9_no_deletes", tmp_path)
+    torn_base(table)
+    answer = run("compact", table, "--before", T, "--engine", "local", "--output", "json")
+    assert (answer.exit_code, answer.document["error"]["type"]) == (2, "CorruptBaseFileError")
+    assert not list(table.glob(".hoodie/timeline/*_*.commit"))[1:]
+    (requested,) = table.glob(".hoodie/timeline/*.compaction.requested")
+    assert run("rollback", table, requested.name[:17]).exit_code == 0
+    assert not list(table.glob(".hoodie/timeline/*.compaction.*"))
 
 
 @pytest.mark.parametrize("side", ["compacted", "remaining"])
