@@ -79,17 +79,13 @@ def _run_many(first: int, seconds: float, *, shrinks: bool) -> int:
 def _outcomes(first: int, deadline: float) -> Iterator[Outcome]:
     processors = os.cpu_count() or 1
     with get_context("spawn").Pool(processors, maxtasksperchild=_WORLDS_PER_PROCESS) as pool:
-        waiting = [pool.apply_async(_run_seed, (first + number,)) for number in range(processors)]
+        waiting = [pool.apply_async(run_world, (Lot.of(first + number),)) for number in range(processors)]
         following = first + processors
         while waiting:
             yield waiting.pop(0).get()
             if time.monotonic() < deadline:
-                waiting.append(pool.apply_async(_run_seed, (following,)))
+                waiting.append(pool.apply_async(run_world, (Lot.of(following),)))
                 following += 1
-
-
-def _run_seed(seed: int) -> Outcome:
-    return run_world(Lot.of(seed))
 
 
 def _told(outcome: Outcome) -> str:
