@@ -28,8 +28,11 @@ class BrokenPromiseError(AssertionError):
     """A check of a world failed. `check` is which, for comparing failures."""
 
     def __init__(self, check: str, text: str) -> None:
-        super().__init__(f"{check}: {text}")
-        self.check = check
+        super().__init__(check, text)  # both, so that it can go from process to process
+        self.check, self.text = check, text
+
+    def __str__(self) -> str:
+        return f"{self.check}: {self.text}"
 
 
 class Fate(Enum):
