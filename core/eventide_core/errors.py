@@ -225,7 +225,7 @@ class MachineResourcesError(ResourceLimitError):
 
 
 class MissingFileError(EventideError, FileNotFoundError):
-    """A file that the timeline or a plan names does not exist, or has lost bytes.
+    """A file that the timeline or a plan names does not exist.
 
     If a service removes files that the table needs, stop it first. Restore the file from a copy.
     """
