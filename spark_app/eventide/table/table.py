@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from eventide_core.action.freshness.freshness import Freshness
     from eventide_core.ports import UnreadableEventTime
     from eventide_core.service.compaction.result import CompactionResult, Ended
+    from eventide_core.service.state.table import TableState
     from eventide_core.table.records.event_time import Moment
 
 
@@ -245,23 +246,32 @@ class Table(TableWrites, TableSchema, TableMaintenance):
         After an exact cut, it says whether the view is exact there, for which it reads the footer of each base file, unless
         `is_exact` is false.
         """
-        state = self.state()
-        fresh = self._application.freshness.now(state)
-        own = self._application.exact_views.with_exactness(state, fresh) if is_exact else fresh
-        return self._application.with_sources(state, own)
+        from eventide_core.service.state.table import read_from
+
+        def measured(state: "TableState") -> "Freshness":
+            fresh = self._application.freshness.now(state)
+            own = self._application.exact_views.with_exactness(state, fresh) if is_exact else fresh
+            return self._application.with_sources(state, own)
+
+        return read_from(self.state, measured)
 
     def freshness_by_partition(self) -> "Mapping[str, Freshness]":
         from eventide_core.action.freshness.derived import derived_freshness
         from eventide_core.service.facts.sources import source_notes
+        from eventide_core.service.state.table import read_from
 
-        state = self.state()
-        notes = source_notes(self._application.files, state)
-        by_partition = self._application.freshness.by_partition(state)
-        return {partition: derived_freshness(own, notes) for partition, own in by_partition.items()}
+        def measured(state: "TableState") -> "Mapping[str, Freshness]":
+            notes = source_notes(self._application.files, state)
+            by_partition = self._application.freshness.by_partition(state)
+            return {partition: derived_freshness(own, notes) for partition, own in by_partition.items()}
+
+        return read_from(self.state, measured)
 
     def unreadable_event_times(self) -> "tuple[UnreadableEventTime, ...]":
         """A few of the log records whose event time cannot be read, and because of which there is no watermark."""
-        return self._application.freshness.unreadable(self.state())
+        from eventide_core.service.state.table import read_from
+
+        return read_from(self.state, self._application.freshness.unreadable)
 
     def __repr__(self) -> str:
         return f"<Table {self.uri}: {', '.join(value for _, value in self._facts())}>"

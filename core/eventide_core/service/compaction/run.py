@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from eventide_core.action.compaction.request import CompactionRequest
-from eventide_core.action.compaction.trigger import cure_of
+from eventide_core.action.compaction.trigger import check_undoing, cure_of
 from eventide_core.action.freshness.freshness import NO_CUT
 from eventide_core.config import LinkChoice
 from eventide_core.cure import Cure
@@ -30,6 +30,7 @@ from eventide_core.errors import (
     InstantNotFoundError,
     LockError,
     LockLostError,
+    MissingFileError,
     PlanMismatchError,
     StorageError,
 )
@@ -131,6 +132,8 @@ class CompactionRunner:
             except EventideError as failure:
                 # The plan's files may be gone because others have executed it meanwhile.
                 if isinstance(failure, LockError) or not self._has_completed(config, instant):
+                    if isinstance(failure, MissingFileError):
+                        check_undoing(self.files.timeline(config))
                     raise
                 if isinstance(plan, CompactionPlan):
                     self._remove_late(plan)

@@ -13,6 +13,7 @@ rows of the same base files.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from eventide_core.action.freshness.watermark_view import PublishedView
 from eventide_core.action.query.planner import plan_slices
@@ -43,7 +44,7 @@ from eventide_core.service.facts.watermark_views import (
     latest_readable_view,
     published_views,
 )
-from eventide_core.service.state.table import TableState
+from eventide_core.service.state.table import TableState, read_from
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.service.state.window_consumers import ConsumerFiles, RecordedView
 from eventide_core.table.files.file_name import BaseFileName
@@ -95,7 +96,11 @@ class WindowService:
         files = ConsumerFiles(self.files.storage, consumer)
         progress = files.progress() or ConsumerProgress(0, terms.calendar.seconds, terms.zone)
         _check_terms(consumer, progress, terms)
-        state = TableState.load_committed(self.files)
+        return read_from(self._load, partial(self._preview, consumer, progress, terms))
+
+    def _preview(
+        self, consumer: str, progress: ConsumerProgress, terms: WindowTerms, state: TableState
+    ) -> ConsumerProgress:
         self._check_table(state)
         newest = latest_readable_view(state)
         if newest is None or not _is_newer(state, newest, progress.view):
@@ -119,7 +124,8 @@ class WindowService:
         for _ in range(_ATTEMPTS):
             progress = files.progress() or ConsumerProgress(0, terms.calendar.seconds, terms.zone)
             _check_terms(consumer, progress, terms)
-            newer = self._step(files, progress, terms, take_over=take_over, renew=renew)
+            step = partial(self._step, files, progress, terms, take_over=take_over, renew=renew)
+            newer = read_from(self._load, step)
             if newer is None:
                 return None
             newer = replace(newer, keep_until_ms=self.clock.now_ms() + terms.keep_ms)
@@ -154,7 +160,7 @@ class WindowService:
         Raises CleanedHistoryError.
         """
         files = ConsumerFiles(self.files.storage, delivery.consumer)
-        return self._plan(TableState.load_committed(self.files), files, delivery.view)
+        return self._plan(self._load(), files, delivery.view)
 
     def difference(self, delivery: Delivery) -> tuple[QueryPlan, QueryPlan]:
         """The base files that the view before and the delivered one don't share, both read as the delivered one.
@@ -162,7 +168,7 @@ class WindowService:
         The first plan is empty for a window that is no correction. Raises CleanedHistoryError, also where the view before
         is unknown.
         """
-        state = TableState.load_committed(self.files)
+        state = self._load()
         files = ConsumerFiles(self.files.storage, delivery.consumer)
         after = self._plan(state, files, delivery.view)
         if not delivery.window.is_correction:
@@ -182,15 +188,24 @@ class WindowService:
             return (*config.virtual_key_fields, *config.partition_fields)
         return (RECORD_KEY, PARTITION_PATH)
 
+    def _load(self) -> TableState:
+        return TableState.load_committed(self.files)
+
     def _step(
-        self, files: ConsumerFiles, progress: ConsumerProgress, terms: WindowTerms, *, take_over: bool, renew: bool
+        self,
+        files: ConsumerFiles,
+        progress: ConsumerProgress,
+        terms: WindowTerms,
+        state: TableState,
+        *,
+        take_over: bool,
+        renew: bool,
     ) -> ConsumerProgress | None:
         """The state after the consumer's next step; None if there is none to make."""
         now_ms = self.clock.now_ms()
         held = progress.open
         if held is not None and held.runner != self.runner and held.lease_until_ms > now_ms and not take_over:
             raise _taken(files.consumer, held)
-        state = TableState.load_committed(self.files)
         self._check_table(state)
         if renew:
             progress = self._renewed(state, files, progress)
@@ -361,7 +376,7 @@ class WindowService:
     def _delivery(self, consumer: str, progress: ConsumerProgress) -> Delivery:
         assert progress.open is not None, "a delivery is of an open window"
         assert progress.view is not None, "a window opens as of a view"
-        state = TableState.load_committed(self.files)
+        state = self._load()
         window = progress.open
         span = EventTimeSpan(event_time_field_of(state, self.options), window.begin_ms, window.end_ms)
         return Delivery(consumer, window, span, progress.view, progress.before)

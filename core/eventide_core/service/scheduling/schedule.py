@@ -23,7 +23,7 @@ from eventide_core.service.scheduling.draft_plan import DraftPlan
 from eventide_core.service.scheduling.hudi_streams import refusal_beside_stream
 from eventide_core.service.scheduling.settings import CompactionSettings
 from eventide_core.service.state.single_writers import single_writer_note, writes_of_single_writers
-from eventide_core.service.state.table import TableState
+from eventide_core.service.state.table import TableState, read_from
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.service.transaction.action import Fate, Put
 from eventide_core.service.transaction.steps import Kind
@@ -53,7 +53,9 @@ class CompactionScheduler:
 
     def plan(self, request: CompactionRequest) -> DraftPlan:
         """A dry run: what `schedule` would plan, and what it would wait for. Writes nothing."""
-        state = TableState.load(self.files)
+        return read_from(self._load, partial(self._plan, request))
+
+    def _plan(self, request: CompactionRequest, state: TableState) -> DraftPlan:
         if state.config.is_copy_on_write:
             return self.drafter.draft_of_copy_on_write(state)
         draft = once_metadata_table_is_free(
@@ -80,7 +82,12 @@ class CompactionScheduler:
             raise RefusedError(
                 f"link mode hardlink: the storage of {self.files.storage.root} doesn't support hard links; use copy"
             )
-        state = TableState.load(self.files)
+        return read_from(self._load, partial(self._schedule, request, is_for_later=is_for_later))
+
+    def _load(self) -> TableState:
+        return TableState.load(self.files)
+
+    def _schedule(self, request: CompactionRequest, state: TableState, *, is_for_later: bool) -> DraftPlan:
         config = state.config
         if config.is_copy_on_write:
             return self.drafter.draft_of_copy_on_write(state)
@@ -112,7 +119,7 @@ class CompactionScheduler:
             if waited_ms < until_ms:
                 self._wait(config, until_ms - waited_ms)
                 waited_ms = self.clock.now_ms() - begin_ms
-            state = TableState.load(self.files)
+            state = self._load()
 
     def _let_the_moment_pass(self, state: TableState, draft: DraftPlan) -> None:
         """Version 8 and later: waits until the draft's instant is longer ago than the clock skew.
@@ -148,7 +155,7 @@ class CompactionScheduler:
     def _put(self, make: Callable[[TableState], DraftPlan]) -> DraftPlan:
         """A draft of the table under the lock, put on the timeline unless it is idle or has to wait."""
         with self.lock.acquire() as lease:
-            state = TableState.load(self.files)
+            state = self._load()
             self.files.sweep(state.config, state.timeline, lease)
             draft = make(state)
             if draft.idle is not None or draft.waits_for is not None:

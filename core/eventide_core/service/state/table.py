@@ -416,6 +416,18 @@ def looked_again(look: Callable[[], T]) -> T:
     return look()
 
 
+def read_from(load: Callable[[], TableState], read: Callable[[TableState], T]) -> T:
+    """What `read` finds in the table's state; in a later one while others remove the files of the one that was loaded.
+
+    A restore, a rollback or a clean does that. A file that a loaded state needs is damage, which `load` raises.
+    """
+    for _ in range(_READS_MAX - 1):
+        state = load()
+        with suppress(MissingFileError):
+            return read(state)
+    return read(load())
+
+
 def _not_whole(stat: WriteStat, size: int | None, time: str) -> EventideError:
     is_base = BaseFileName.parse(stat.path.rpartition("/")[2]) is not None
     kind = MissingFileError if size is None else CorruptBaseFileError if is_base else CorruptLogBlockError

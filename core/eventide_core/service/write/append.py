@@ -32,7 +32,15 @@ from eventide_core.action.write.partition_forms import check_partition_forms, pa
 from eventide_core.action.write.pending_write import PendingWrite, WriteResult
 from eventide_core.action.write.planner import WriteFacts, groups_of, plan_write
 from eventide_core.config import InsertDuplicates, Option, Options
-from eventide_core.errors import ConfigError, InvalidRecordError, StorageError, UnsupportedTableError, counted
+from eventide_core.errors import (
+    BusyError,
+    ConfigError,
+    InvalidRecordError,
+    MissingFileError,
+    StorageError,
+    UnsupportedTableError,
+    counted,
+)
 from eventide_core.ports import IncomingRecords, Progress
 from eventide_core.service.facts.planned_groups import planned_groups
 from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
@@ -120,6 +128,22 @@ class Append:
         basis: ReadBasis | None = None,
     ) -> PendingWrite:
         """Steps 1 to 4. Leaves the write pending, with a heartbeat."""
+        try:
+            return self._begin(operation, records, progress, extra_metadata, basis)
+        except MissingFileError as missing:
+            TableState.load(self.files)  # raises the error if it is damage
+            raise BusyError(
+                f"{missing}: others removed it while the write began; nothing was written, try again"
+            ) from missing
+
+    def _begin(
+        self,
+        operation: WriteOperation,
+        records: IncomingRecords,
+        progress: Progress,
+        extra_metadata: Mapping[str, str] | None,
+        basis: ReadBasis | None,
+    ) -> PendingWrite:
         before = TableState.load(self.files)
         if before.config.is_copy_on_write:
             raise UnsupportedTableError(
