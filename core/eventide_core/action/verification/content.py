@@ -77,7 +77,7 @@ def _wrong_instants(facts: TableFacts, log: LogFile, scan: LogScan, lost: Collec
             wrong = "but no write on the timeline has this instant"
         elif is_of_one_write and instant not in writers:
             wrong = f"but the file is of {of_name}"
-        elif is_of_slice and instant < of_name:
+        elif is_of_slice and instant < of_name and instant not in writers:
             wrong = f"but its slice began later, at {of_name}"
         else:
             continue
@@ -85,7 +85,7 @@ def _wrong_instants(facts: TableFacts, log: LogFile, scan: LogScan, lost: Collec
 
 
 def _may_be_left_over(facts: TableFacts, log: LogFile) -> bool:
-    """On version 6, the name states the slice, and nothing in a slice is older than it; except for left-overs.
+    """On version 6, the name states the slice, and nothing in a slice is older than it, except left-overs and open writes.
 
     Those from before a downgrade are named as any log file, and the compaction that made them may be archived, or older than
     the archived timeline.

@@ -5,8 +5,8 @@
    alone create no group, because there is nothing to delete.
 3. Keys that an index other than buckets does not know fill up small base files, and share as many new groups as keep
    base files near their size (`base_file_sizes`). Hudi finds such keys only in base files, so they go to no log file. A
-   group that gets a log file of the same write, or that a pending plan compacts, isn't filled up. A bulk insert fills
-   up none.
+   group that gets a log file of the same write, that a pending plan compacts, or whose base file is of a later write,
+   isn't filled up. A bulk insert fills up none.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -57,10 +57,18 @@ def plan_write(
         if file_slice is not None:
             groups.append(_log(len(groups), placement, file_slice, facts))
         elif placement.upserts:
-            free = (s for s in by_place.values() if s.partition == placement.partition)
-            fillable = (s for s in free if s.file_group not in logged and s.file_group not in facts.log_names.planned)
+            slices = (s for s in by_place.values() if s.partition == placement.partition)
+            fillable = (s for s in slices if s.file_group not in logged and _is_fillable(s, facts))
             groups += _bases(len(groups), placement, facts, fillable, new_uuid)
     return tuple(groups)
+
+
+def _is_fillable(file_slice: FileSlice, facts: WriteFacts) -> bool:
+    """Whether readers would take a base file of this write for the slice's next one.
+
+    A write that began later can have completed by now. Its base file has the later instant, and stays the latest.
+    """
+    return file_slice.file_group not in facts.log_names.planned and file_slice.base_instant < facts.instant
 
 
 def _slices_by_place(facts: WriteFacts) -> Mapping[tuple[str, str], FileSlice]:

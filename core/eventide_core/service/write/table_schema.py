@@ -86,13 +86,21 @@ def _first_versions(
 
 
 def following_schema(files: TableFiles, config: TableConfig, timeline: Timeline, pending: PendingWrite) -> PendingWrite:
-    """The write with the schema that the table has by now. Raises WriteConflictError if both have changed it."""
+    """The write with the schema that the table has by now.
+
+    Raises WriteConflictError if both have changed it, and if readers would go by the schema of a later instant.
+    """
     newest = next((i for i in reversed(timeline.writes) if files.commit(config, i).schema is not None), None)
-    if newest is None or newest.requested_time in pending.seen:
+    if newest is None:
         return pending
     current = files.commit(config, newest)
     own = pending.metadata.schema
-    if current.schema in (pending.schema_before, own):
+    if own != pending.schema_before == current.schema and newest.requested_time > pending.instant:
+        raise WriteConflictError(
+            f"the write at {pending.instant} was not committed: it changes the table's schema, but readers go by "
+            f"{newest.requested_time}, which began later and has completed; write again"
+        )
+    if newest.requested_time in pending.seen or current.schema in (pending.schema_before, own):
         return pending
     if own != pending.schema_before:
         raise WriteConflictError(

@@ -147,5 +147,9 @@ def test_new_keys_fill_up_the_smallest_base_files_before_they_make_new_ones() ->
 def test_no_base_file_with_logs_or_with_a_log_of_the_same_write_or_planned_is_filled_up() -> None:
     assert filled(5, small(1, 10, f".{{file_id}}_{BASE}.log.1_0-1-0")) == {"new": 1}
     assert filled(5, small(1, 10), also=small(1, 10).file_id) == {"new": 1}
+
+
+def test_a_base_file_of_a_later_instant_is_not_filled_up() -> None:
+    assert filled(5, replace(small(1, 10), base_instant=f"{WRITE}1")) == {"new": 1}
     assert filled(5, small(1, 10), small(2, 20), also=small(1, 10).file_id) == {"2": 1}
     assert filled(5, small(1, 10), planned=PLAN) == {"new": 1}
