@@ -145,7 +145,10 @@ def _base_stat(op: PlannedOperation, result: MergeResult) -> WriteStat:
 
 
 def _compaction(stats: Sequence[WriteStat], extra: Mapping[str, str], settings: Mapping[str, str]) -> CommitMetadata:
-    return CommitMetadata(by_partition(stats), with_checksums(extra, stats, settings), "COMPACT", is_compacted=True)
+    # Hudi takes the table's schema from the last commit that isn't of a table service. A commit without files is one from
+    # which it may, so that an idle table's last write can be archived.
+    operation = "COMPACT" if stats else "UPSERT"
+    return CommitMetadata(by_partition(stats), with_checksums(extra, stats, settings), operation, is_compacted=True)
 
 
 def _link_stats(op: PlannedOperation, result: MergeResult, checksums: Mapping[str, str]) -> tuple[WriteStat, ...]:
