@@ -21,6 +21,7 @@ from eventide_core.service.transaction.action import Transaction
 from eventide_core.service.transaction.steps import Kind
 from eventide_core.service.transaction.timeline_files import TimelineFiles
 from eventide_core.table.settings.metadata_table import MetadataTableFacts
+from eventide_core.table.timeline.checksums import with_checksums
 from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat, by_partition
 from eventide_core.table.timeline.instant import Action, State
 
@@ -50,7 +51,8 @@ def write_update(
     transaction.put(None, State.INFLIGHT, commit((_stat(facts, update.instant, log, 0) for log in logs), {}))
     table.place(logs)
     stats = (_stat(facts, update.instant, log, log.size) for log in logs)
-    transaction.put(None, State.COMPLETED, commit(stats, update.extra_metadata), completion=end)
+    extra = with_checksums(update.extra_metadata, (), {})  # shows that it is eventide's: if it is late, it is a stray
+    transaction.put(None, State.COMPLETED, commit(stats, extra), completion=end)
 
 
 def _stat(facts: MetadataTableFacts, instant: str, log: MetadataLog, size: int) -> WriteStat:

@@ -204,8 +204,8 @@ STEPS: Final[Mapping[tuple[Kind, State], ActionStep]] = {
         "W.deltacommit, of the metadata table",
         _LOCK,
         Fence.CALLER,
-        "nothing: the update by the rollback comes after it and removes the same names",
-        "the rollback of W",
+        "a stray of rule 1; stock: names files that are gone, if a restore undid W while it was pending",
+        _NEXT_ACTION,
         "nobody sees it before the table's own commit",
     ),
     (Kind.METADATA_COMPACTION, State.REQUESTED): ActionStep(
