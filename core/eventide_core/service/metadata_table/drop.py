@@ -17,18 +17,24 @@ from eventide_core.errors import LockError
 from eventide_core.ports import Lease, MetadataTable, Storage
 from eventide_core.table.files.table_path import INDEX_DEFINITIONS, METADATA_DIRECTORY
 from eventide_core.table.property_keys import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
-from eventide_core.table.settings.properties import PROPERTIES_PATH, settings_text
+from eventide_core.table.settings.properties import (
+    PROPERTIES_PATH,
+    names,
+    parse_properties,
+    settings_text,
+    with_settings,
+)
 
 
 def drop_indexes(storage: Storage, table: MetadataTable, partitions: Collection[str]) -> None:
     """Drops these partitions of the metadata table."""
     if not partitions:
         return
-    prefix = f"{METADATA_PARTITIONS}="
-    lines = settings_text(storage.read_range, storage.root).splitlines(keepends=True)
-    kept = [_without(line, partitions) if line.startswith(prefix) else line for line in lines]
-    if kept != lines:
-        storage.put(PROPERTIES_PATH, "".join(kept).encode())
+    text = settings_text(storage.read_range, storage.root)
+    used = names(parse_properties(text), METADATA_PARTITIONS)
+    left = [name for name in used if name not in partitions]
+    if len(left) < len(used):
+        storage.put(PROPERTIES_PATH, with_settings(text, {METADATA_PARTITIONS: ",".join(left)}).encode())
     definitions = table.definitions_without(partitions)
     if definitions is not None:
         storage.put(INDEX_DEFINITIONS, definitions)
@@ -60,11 +66,6 @@ def check_or_unname(storage: Storage, lease: Lease) -> None:
 
 def _unname_metadata_table(storage: Storage) -> None:
     """Removes the metadata table from the table's settings: from then on, nobody reads it."""
-    keys = tuple(f"{key}=" for key in (METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT))
-    lines = settings_text(storage.read_range, storage.root).splitlines(keepends=True)
-    storage.put(PROPERTIES_PATH, "".join(line for line in lines if not line.startswith(keys)).encode())
-
-
-def _without(line: str, partitions: Collection[str]) -> str:
-    key, _, names = line.rstrip("\r\n").partition("=")
-    return f"{key}={','.join(name for name in names.split(',') if name.strip() not in partitions)}\n"
+    text = settings_text(storage.read_range, storage.root)
+    without = with_settings(text, {METADATA_PARTITIONS: None, METADATA_PARTITIONS_INFLIGHT: None})
+    storage.put(PROPERTIES_PATH, without.encode())

@@ -39,7 +39,7 @@ from eventide_core.table.settings.metadata_table import (
     PARTITION_STATS,
     REBUILT_INDEXES,
 )
-from eventide_core.table.settings.properties import PROPERTIES_PATH, settings_text
+from eventide_core.table.settings.properties import PROPERTIES_PATH, parse_properties, settings_text, with_settings
 from eventide_core.table.timeline.file_system_view import DataFile
 from eventide_core.table.timeline.instant import State
 
@@ -122,15 +122,12 @@ class MetadataRebuilder:
         )
 
     def _publish(self, partitions: tuple[str, ...], lease: Lease) -> None:
-        lines = settings_text(self.files.storage.read_range, self.files.storage.root).splitlines(keepends=True)
-        kept = [line for line in lines if not line.startswith(f"{METADATA_PARTITIONS}=")]
-        names = f"{METADATA_PARTITIONS}={','.join(sorted(partitions))}\n"
-        if self.files.storage.stat(INDEX_DEFINITIONS) is not None and not any(
-            line.startswith(f"{INDEX_DEFINITIONS_PATH}=") for line in kept
-        ):
-            names += f"{INDEX_DEFINITIONS_PATH}={INDEX_DEFINITIONS}\n"
+        text = settings_text(self.files.storage.read_range, self.files.storage.root)
+        values: dict[str, str | None] = {METADATA_PARTITIONS: ",".join(sorted(partitions))}
+        if self.files.storage.stat(INDEX_DEFINITIONS) is not None:
+            values[INDEX_DEFINITIONS_PATH] = parse_properties(text).get(INDEX_DEFINITIONS_PATH, INDEX_DEFINITIONS)
         lease.check()
-        self.files.storage.put(PROPERTIES_PATH, "".join((*kept, names)).encode())
+        self.files.storage.put(PROPERTIES_PATH, with_settings(text, values).encode())
         check_or_unname(self.files.storage, lease)
 
 

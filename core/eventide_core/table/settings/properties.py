@@ -6,7 +6,7 @@ again, and then deletes the second. So a reader uses the first of the two that e
 
 import re
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Final
 
@@ -33,7 +33,8 @@ _SIGNS: Final = (
 ReadFileRange = Callable[[str, int, int], bytes]
 """As Storage.read_range: path, offset, length. Raises MissingFileError."""
 
-_KEY_AND_VALUE = re.compile(r"(?P<key>(?:\\.|[^\\=])*)(?:=(?P<value>.*)|\\)?", re.DOTALL)
+_LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
+_KEY_AND_VALUE = re.compile(r"((?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*(.*)", re.DOTALL)
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
@@ -125,7 +126,7 @@ def names(properties: Mapping[str, str], key: str) -> tuple[str, ...]:
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """The text of Java's `Properties.store` as a dictionary, without comments and with escapes resolved."""
+    """The text as a dictionary, without comments and with escapes resolved, as Java's `Properties.load` reads it."""
     return dict(_parsed(text))
 
 
@@ -135,31 +136,44 @@ def stored_properties(properties: Mapping[str, str]) -> str:
 
 
 def with_settings(text: str, values: Mapping[str, str | None]) -> str:
-    """The text with these values of settings; a key with None is removed. Everything else stays as it is.
-
-    Values are comma-separated names of fields, which need no escapes.
-    """
-    lines = [line for line in text.splitlines() if _key_of(line) not in values]
-    return "".join(f"{line}\n" for line in (*lines, *(f"{k}={v}" for k, v in sorted(values.items()) if v is not None)))
-
-
-def _key_of(line: str) -> str:
-    properties = _parsed(line)
-    return next(iter(properties), "")
+    """The text with these values of settings; a key with None is removed. Everything else stays as it is."""
+    lines = _logical_lines(text)
+    kept = "".join(raw for raw, line in lines if line is None or _key_and_value(line)[0] not in values)
+    end = "" if not kept or kept[-1] in "\r\n" else "\n"
+    return kept + end + stored_properties({key: value for key, value in sorted(values.items()) if value is not None})
 
 
 @lru_cache(maxsize=16)  # a use case reads the same settings repeatedly
 def _parsed(text: str) -> Mapping[str, str]:
-    properties: dict[str, str] = {}
-    for line in re.split(r"[\r\n]+", text):
-        line = line.strip()
-        if not line or line[0] in "#!":
+    return dict(_key_and_value(line) for _, line in _logical_lines(text) if line is not None)
+
+
+def _logical_lines(text: str) -> Iterator[tuple[str, str | None]]:
+    """The lines as they are, and what they say, as Java's Properties takes them: None for a comment or an empty line.
+
+    A line that ends in a backslash goes on in the next one.
+    """
+    lines = iter(_LINE.findall(text))
+    for raw in lines:
+        line = _without_ends(raw)
+        if line[:1] in ("", "#", "!"):
+            yield raw, None
             continue
-        parts = _KEY_AND_VALUE.fullmatch(line)
-        assert parts is not None, f"a line is a key and an optional value: {line!r}"
-        key, value = parts.group("key", "value")
-        properties[_unescaped(key.strip())] = _unescaped((value or "").strip())
-    return properties
+        while (len(line) - len(line.rstrip("\\"))) % 2:
+            more = next(lines, "")
+            raw, line = raw + more, line[:-1] + _without_ends(more)
+        yield raw, line
+
+
+def _key_and_value(line: str) -> tuple[str, str]:
+    parts = _KEY_AND_VALUE.fullmatch(line)
+    assert parts is not None, f"a line is a key and an optional value: {line!r}"
+    key, value = parts.groups()
+    return _unescaped(key), _unescaped(value).rstrip()
+
+
+def _without_ends(raw: str) -> str:
+    return raw.lstrip(" \t\f").rstrip("\r\n")
 
 
 def _escaped(text: str) -> str:

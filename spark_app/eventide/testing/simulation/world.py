@@ -112,7 +112,8 @@ def _live(scene: Scene) -> None:
     skews_ms = [actor.skew_ms for actor in actors]
     for number in range(1, lot.storms + 1):
         scene.turns_left, scene.store.is_calm, scene.store.is_disturbed = 4 * lot.turns, False, False
-        for actor, actor.skew_ms in zip(actors, skews_ms, strict=True):  # a clock that jumped is right again
+        for actor, skew_ms in zip(actors, skews_ms, strict=True):
+            actor.skew_ms = skew_ms  # a clock that jumped is right again
             _start(scene, actor, 0)
         scheduler.run()
         scheduler.now_ms += _REST_MS

@@ -15,6 +15,7 @@ from eventide_core.table.settings.properties import (
     ReadFileRange,
     parse_properties,
     settings_text,
+    with_settings,
 )
 from support.java_properties import properties_text
 
@@ -36,6 +37,27 @@ trimmed = st.text(min_size=1).map(str.strip)
 @given(st.dictionaries(trimmed.filter(bool), trimmed))
 def test_what_java_stored_reads_back(properties: dict[str, str]) -> None:
     assert parse_properties(properties_text(properties)) == properties
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("key : value\nother:v", {"key": "value", "other": "v"}),
+        ("key value\n\tother\tv", {"key": "value", "other": "v"}),
+        ("key = a,\\\n    b\r\nother=1", {"key": "a,b", "other": "1"}),
+        ("key=a\\\\\nother=1", {"key": "a\\", "other": "1"}),
+        ("a\\:b\\ c=d:e=f", {"a:b c": "d:e=f"}),
+        ("# c = d \\\nkey\n!x=y\n\nlast=\\", {"key": "", "last": ""}),
+    ],
+)
+def test_settings_in_every_form_of_java_are_read(text: str, expected: dict[str, str]) -> None:
+    assert parse_properties(text) == expected
+
+
+def test_a_setting_is_replaced_in_whatever_form_it_stands() -> None:
+    text = "# head\na : 1\nb = 2,\\\n  3\nc=4"
+    assert with_settings(text, {"a": None, "b": "x=\u20ac"}) == "# head\nc=4\nb=x=\\u20ac\n"
+    assert with_settings("", {"a": "1"}) == "a=1\n"
 
 
 @given(st.text())
