@@ -19,6 +19,7 @@ from eventide_core.ports import ArchivedTimeline, Lease
 from eventide_core.service.transaction.outcome import is_undone
 from eventide_core.service.transaction.steps import STEPS, Fence, Kind
 from eventide_core.service.transaction.timeline_files import TimelineFiles
+from eventide_core.table.timeline.archived_timeline import END_OF_TIME
 from eventide_core.table.timeline.instant import COMPLETED_ACTION, Action, Instant, State
 from eventide_core.table.timeline.outcome_file import record_of
 
@@ -125,7 +126,7 @@ class Transaction:
         states = {other.state for other in self._there() if other not in put}
         first, last = STEPS[self.kind, put[0].state].first, put[-1].state
         if put[0].state is first and self.is_followed:
-            is_late = is_undone(self.timeline.storage, record_of(self.instant, self.action)) or self._is_archived()
+            is_late = is_undone(self.timeline.storage, record_of(self.instant, self.action)) or self._is_passed()
         elif put[0].state is first:
             is_late = not any(_ORDER.index(state) > _ORDER.index(last) for state in states) or self._is_archived()
         elif last is State.COMPLETED:
@@ -137,6 +138,14 @@ class Transaction:
 
     def _is_archived(self) -> bool:
         return self.archive is not None and self.archive().find(self.instant) is not None
+
+    def _is_passed(self) -> bool:
+        """Whether an archival has archived the instant, or gone past it: then its pending files are strays."""
+        if self.archive is None:
+            return False
+        completed = {i.requested_time for i, _ in self.timeline.entries() if i.is_completed}
+        later = self.archive().writes(self.instant, END_OF_TIME)
+        return any(write.requested_time == self.instant or write.requested_time not in completed for write in later)
 
     def _discard(self, put: list[Instant]) -> None:
         for instant in reversed(put):
