@@ -41,7 +41,7 @@ class Cure:
 
     @classmethod
     def execute(cls, instant: str, *, force: bool = False) -> "Cure":
-        """Completes a compaction that is pending. `force`: also one that another engine has begun."""
+        """Completes a compaction that is pending. `force`: also one that a dead process has begun to run or undo."""
         return cls("execute", instant, _forced(force))
 
     @classmethod

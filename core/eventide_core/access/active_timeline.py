@@ -18,8 +18,10 @@ def active_timeline(
     names: Iterable[str],
     archive: Callable[[], ArchivedTimeline],
     decode: Callable[[bytes, str], CommitMetadata],
+    *,
+    are_plans_followed: bool = False,
 ) -> Timeline:
-    """The timeline whose files in `directory` have these names (table/timeline/strays.py).
+    """The timeline whose files in `directory` have these names (table/timeline/strays.py; `are_plans_followed`: there).
 
     The archive and the records of undone instants are read only if these names leave something in doubt. Raises
     CorruptTimelineError if the archived timeline can't be read then.
@@ -38,6 +40,7 @@ def active_timeline(
         lambda time: archive().find(time) is not None,
         lambda: recorded_ends(storage).undone,
         is_of_another_engine,
+        are_plans_followed,
     )
     return timeline_of(filter(None, map(Instant.parse, names)), evidence)
 

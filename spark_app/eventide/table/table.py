@@ -223,8 +223,9 @@ class Table(TableWrites, TableSchema, TableMaintenance):
 
         Instead of the instant, pass the plan that `schedule` has just returned: it needn't be read again.
 
-        With `force`, it takes over a plan that another engine has started. Nothing shows whether that engine is alive: use
-        it only if you know that its process is dead. Without `force`, such a plan raises BusyError.
+        With `force`, it takes over a plan that another engine has started, or whose rollback was interrupted while writers
+        followed it (version 6). Nothing shows whether that process is alive: use it only if you know that it is dead.
+        Without `force`, such a plan raises BusyError.
         """
         from eventide.results.plan import Plan
 

@@ -102,7 +102,8 @@ class CompactionRunner:
         """Runs the plan at `instant`, or continues it. For a completed one, returns the result from its commit.
 
         `may_take_over`: also runs a plan that another engine has begun, whose process is known to be dead
-        (`run_foreign`). `put` is the plan, if this process has just put it: then nothing has to be read.
+        (`run_foreign`), and one whose rollback was interrupted (`rollback/compaction`). `put` is the plan, if this process
+        has just put it: then nothing has to be read.
 
         One process at a time (service/state/ownership.py): raises BusyError while another one runs it. Raises
         InstantNotFoundError, PlanMismatchError, BusyError; EngineError and StorageError with what is known about the
@@ -120,7 +121,7 @@ class CompactionRunner:
                         self.foreign.run(plan, progress, may_take_over=may_take_over)
                         break
                     ended = once_metadata_table_is_free(
-                        partial(self._run, plan, config, held, progress, ahead),
+                        partial(self._run, plan, config, held, progress, ahead, is_alone=may_take_over),
                         self.clock,
                         self.settings.wait_ms,
                     )
@@ -223,9 +224,11 @@ class CompactionRunner:
         held: ExitStack,
         progress: Progress,
         ahead: MergesAhead | None,
+        *,
+        is_alone: bool,
     ) -> "CompactionResult | _RolledBack | None":
         """Steps 2 to 8. None if the compaction has completed, but only the timeline states how."""
-        started = self._start(plan, config)
+        started = self._start(plan, config, is_alone=is_alone)
         if not isinstance(started, tuple):
             return started
         state, plan = started
@@ -265,15 +268,21 @@ class CompactionRunner:
 
     def _sweep_after_rollback(self, plan: CompactionPlan) -> bool:
         """Whether another process rolled back the plan. If so, removes what this process made since: no other will."""
-        if self._transaction(self.files.config(), plan).fate() is not Fate.UNDONE:
+        transaction = self._transaction(self.files.config(), plan)
+        if transaction.fate() is not Fate.UNDONE:
             return False
+        requested = transaction.at(State.REQUESTED)
+        if transaction.timeline.exists(requested):
+            with self.lock.acquire():  # until that process has ended or died
+                if transaction.timeline.exists(requested):
+                    return True  # whoever ends its rollback removes all of this, or the plan is run after all
         for path in made_files(plan):
             self.files.storage.delete(path)
         remove_markers(self.files, plan)
         return True
 
     def _start(
-        self, plan: CompactionPlan, config: TableConfig
+        self, plan: CompactionPlan, config: TableConfig, *, is_alone: bool
     ) -> "tuple[TableState, CompactionPlan] | _RolledBack | None":
         """Steps 2 and 3. Returns the table's state, and the valid plan, which may be a new one.
 
@@ -291,6 +300,8 @@ class CompactionRunner:
             plan = require_ours(stored)
             self.metadata.check(state.config, RowChange.NONE)
             check_pending(state, plan)
+            rollback = CompactionRollback(self.files, self.metadata)
+            rollback.resume(state, plan, lease, self.clock.now_ms(), is_alone=is_alone)
             overtaken = why_overtaken(state, plan)
             if overtaken is not None:
                 return self._roll_back(state, plan, overtaken, lease)

@@ -33,6 +33,7 @@ from eventide_core.service.rollback.shared_logs import logs_of_completed_write, 
 from eventide_core.service.state.liveness import Liveness
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
+from eventide_core.service.transaction.outcome import is_undone
 from eventide_core.service.transaction.timeline_files import delete_each
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.instant import WRITE_ACTIONS, Action, Instant, State
@@ -144,6 +145,20 @@ class Rollback:
     def has_failed_writes(self, config: TableConfig, timeline: Timeline) -> bool:
         """Whether `undo_failed_writes` has something to do; `timeline` was read under the lock."""
         return self._next_failed(config, timeline) is not None
+
+    def end_undone_plans(self, config: TableConfig, timeline: Timeline, lease: Lease) -> bool:
+        """Version 6: ends the interrupted rollbacks of plans, before a writer follows such a plan. Whether there were any.
+
+        One stays that a writer may have followed: `CompactionRollback.resume`.
+        """
+        has_ended = False
+        for plan in timeline.pending_plans if config.layout.writers_follow_plans else ():
+            if plan.action is Action.COMPACTION and is_undone(self.files.storage, plan.requested_time):
+                state = TableState.load(self.files, requires_files=False)
+                with suppress(BusyError, EmptyPlanError, RefusedError):
+                    CompactionRollback(self.files, self.metadata).undo(state, plan.requested_time, lease)
+                    has_ended = True
+        return has_ended
 
     def check_not_undone(self, config: TableConfig, timeline: Timeline, instant: str) -> None:
         """Raises RefusedError if another engine is rolling the write back. Under the lock, after `end_begun`."""

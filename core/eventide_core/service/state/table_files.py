@@ -172,7 +172,12 @@ class TableFiles:
         names = tuple([e.path[start:] for e in entries if not e.is_directory])
         if self._timeline is None or self._timeline[0] != names or self._timeline[1].strays:
             timeline = active_timeline(
-                self.storage, config.timeline_path, names, lambda: self.archive(config), self.codec.decode_commit
+                self.storage,
+                config.timeline_path,
+                names,
+                lambda: self.archive(config),
+                self.codec.decode_commit,
+                are_plans_followed=config.layout.writers_follow_plans,
             )
             if not config.has_utc_instants:
                 timeline = replace(timeline, offset=observed_offset((e.path[start:], e.modified_ms) for e in entries))
@@ -197,7 +202,7 @@ class TableFiles:
         Without the files of an instant that was undone, only its record shows that its data files don't count, either.
         """
         late = (stray for stray in timeline.strays if stray.requested_time in timeline.undone)
-        for record in {record_of(stray.requested_time, stray.action) for stray in late}:
+        for record in dict.fromkeys(record_of(stray.requested_time, stray.action) for stray in late):
             lease.check()
             record_undone(self.storage, record)
         self.on_timeline(config).sweep(timeline.strays, lease)

@@ -68,6 +68,8 @@ class WriteInstants:
                     self.rollback.undo_failed_writes(lease)
                     config, timeline = self.files.config_and_timeline()
                 check_undoing(timeline)
+                if self.rollback.end_undone_plans(config, timeline, lease):
+                    config, timeline = self.files.config_and_timeline()
                 if action is Action.REPLACE_COMMIT:
                     check_trigger(timeline)
                     self._check_no_unaware_writer(timeline)

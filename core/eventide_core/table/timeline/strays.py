@@ -5,7 +5,8 @@ others have undone meanwhile, or completed and archived. No check before the put
 *stray*: readers ignore it, and the next action that holds the table lock removes it. A file of a write or a plan is one
 
 1. if the instant was undone, by the record that an undoing leaves (`Evidence.undone`), and isn't archived. A completed
-   file that another engine put counts nevertheless: that engine has acknowledged its rows;
+   file that another engine put counts nevertheless: that engine has acknowledged its rows. So does a plan of version 6:
+   until it is gone, writers append to the slices that it begins, and the next writer or compaction ends its undoing;
 2. if the instant is at or before the boundary, the last write that was archived and isn't completed on the timeline, and
    is archived itself, or pending. No archival passes a pending write or plan, neither eventide's nor Hudi's. A pending one
    that isn't archived was undone.
@@ -50,13 +51,19 @@ class Evidence:
 
     `boundary`: the requested time of the last archived write that isn't among these completed ones, None if there is none.
     `is_archived`: whether a write is. `undone`: the records of what was undone (outcome_file.py). `is_of_another_engine`:
-    whether another engine put the completed file.
+    whether another engine put the completed file. `are_plans_followed`: whether writers append to the slices of a plan.
     """
 
     boundary: Callable[[Collection[str]], str | None]
     is_archived: Callable[[str], bool]
     undone: Callable[[], frozenset[str]]
     is_of_another_engine: Callable[[Instant], bool]
+    are_plans_followed: bool = False
+
+    def is_followed(self, files: Collection[Instant]) -> bool:
+        """Whether these are the files of a pending plan that writers may follow."""
+        is_plan = any(file.action is Action.COMPACTION and file.state is State.REQUESTED for file in files)
+        return self.are_plans_followed and is_plan and not any(file.is_completed for file in files)
 
 
 def timeline_of(files: Iterable[Instant], evidence: Evidence) -> Timeline:
@@ -76,7 +83,8 @@ def timeline_of(files: Iterable[Instant], evidence: Evidence) -> Timeline:
     strays: list[Instant] = []
     for key in sorted(by_key):
         time, own = key[0], by_key[key]
-        if record_of(time, own[0].action) in undone and _is_in_doubt(own) and not evidence.is_archived(time):
+        is_undone = record_of(time, own[0].action) in undone and not evidence.is_followed(own)
+        if is_undone and _is_in_doubt(own) and not evidence.is_archived(time):
             is_acknowledged = any(i.is_completed and evidence.is_of_another_engine(i) for i in own)
             strays += () if is_acknowledged else sorted(own, key=_order, reverse=True)
         elif boundary is not None and time <= boundary and time not in saved:

@@ -39,7 +39,9 @@ _OF_A_PLAN = ("before", "data_latency", "cut", "link_mode", "align", "time_zone"
     help="Runs the compaction that was scheduled at INSTANT.",
 )
 @click.option(
-    "--force", is_flag=True, help="With --execute: also runs a plan that another engine, now dead, has started."
+    "--force",
+    is_flag=True,
+    help="With --execute: also runs a plan that another engine, now dead, has started, or whose rollback was interrupted.",
 )
 @foreign_plans_option
 @detail_options

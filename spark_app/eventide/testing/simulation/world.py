@@ -3,7 +3,8 @@
 1. A storm: all actors work, and things happen to their requests, until so many requests were sent.
 2. The actors end what they do. Nothing happens anymore, but late writes arrive.
 3. The locks and heartbeats of the dead expire. A person completes an interrupted restore, the table service runs a round,
-   and a person rolls back the writes that it leaves (`rollback --force`), as the documentation says.
+   and a person rolls back the writes that it leaves (`rollback --force`), and completes a plan whose rollback was
+   interrupted and that writers follow (`compact --execute --force`), as the documentation says.
 4. The world is at rest: all checks.
 """
 
@@ -34,6 +35,7 @@ from eventide_core.config import (
 )
 from eventide_core.errors import EventideError
 from eventide_core.ports import NoProgress
+from eventide_core.service.transaction.outcome import is_undone
 from eventide_core.table.timeline.plans import CutMode
 
 _REST_MS = 4_000_000  # past the hour for which a pending service without a heartbeat may be alive
@@ -145,12 +147,12 @@ def _bring_to_rest(scene: Scene) -> None:
     for _ in range(_ROUNDS):
         if not troubles:
             break
-        _as_operator(scene, _roll_back_by_force)
+        _as_operator(scene, _end_by_force)
         scene.store.scheduler.now_ms += _REST_MS
         troubles = _as_operator(scene, _serve)
     else:
         raise BrokenPromiseError("service", f"cannot go on: {troubles}")
-    _as_operator(scene, _roll_back_by_force)
+    _as_operator(scene, _end_by_force)
     if {"consumer-1", "consumer-2"} & {*scene.lot.actors}:
         _as_operator(scene, _drain)
 
@@ -179,9 +181,12 @@ def _serve(turn: Turn) -> list[str]:
     ]
 
 
-def _roll_back_by_force(turn: Turn) -> None:
+def _end_by_force(turn: Turn) -> None:
     for write in turn.application.state().timeline.pending_writes:
         turn.application.rollback.undo(write.requested_time, force=True)
+    for plan in turn.application.state().timeline.pending_plans:
+        if is_undone(turn.application.storage, plan.requested_time):
+            turn.application.runner.execute(plan.requested_time, NoProgress(), may_take_over=True)
 
 
 def _drain(turn: Turn) -> None:

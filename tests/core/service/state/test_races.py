@@ -5,10 +5,10 @@ import pytest
 from eventide.rows.writer import arrow_records
 from eventide.testing.crash_enumeration import Bench, pending_plan
 from eventide.testing.histories import EPOCH_MS, put, records
-from eventide_adapters.storage.faulty import FaultyStorage, SimulatedCrash
+from eventide_adapters.storage.faulty import FaultyStorage
 from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.config import LinkChoice
-from eventide_core.errors import BusyError, RefusedError, TagNotFoundError
+from eventide_core.errors import BusyError, TagNotFoundError
 from eventide_core.ports import NoProgress
 from eventide_core.service.state.table import TableState
 from eventide_core.table.settings.write_shape import WriteOperation
@@ -69,29 +69,7 @@ def test_of_two_plans_that_exclude_each_other_the_late_one_is_rolled_back() -> N
     assert bench.process().verifier.verify(is_deep=True, progress=NoProgress()).ok
 
 
-@pytest.mark.xfail(
-    raises=RefusedError,
-    strict=True,
-    reason="writers still follow a plan whose rollback has claimed its outcome: nobody can undo or execute it then",
-)
-def test_a_killed_rollback_of_a_plan_is_ended_although_a_writer_follows_the_plan() -> None:
-    bench = _bench(6)
-    bench.process().scheduler.schedule(CompactionRequest(EPOCH_MS + 25, None, LinkChoice.COPY))
-    planned = pending_plan(bench.process()).instant
-    bench.storage.put(f".hoodie/{planned}.compaction.inflight", b"")
-    with pytest.raises(SimulatedCrash):
-        bench.process(_KilledAfterTheClaim(bench.storage)).rollback.undo(planned)
-    bench.storage.delete(".hoodie/lock")
-    _write(bench)
-    assert bench.process().pending.end_compactions(NoProgress()).rolled_back == (planned,)
-
-
 def _write(bench: Bench) -> None:
     bench.clock.time_ms += 600_000
     incoming = arrow_records(bench.process(), *records((put("k0", 30, "new"),)))
     bench.process().append.write(WriteOperation.UPSERT, incoming, NoProgress())
-
-
-class _KilledAfterTheClaim(FaultyStorage):
-    def delete(self, path: str) -> bool:
-        raise SimulatedCrash(path)
