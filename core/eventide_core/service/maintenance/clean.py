@@ -17,7 +17,7 @@ A clean that another engine has planned may name files that only a link of event
 completed.
 """
 
-from collections.abc import Collection
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
@@ -114,7 +114,7 @@ class Cleaner:
                 left = instants_with_markers_or_heartbeat(self.files.storage)
                 state = settled_state(self.files, self.clock, lease)
                 check_undoing(state.timeline)
-                self._remove_orphans(left - {i.requested_time for i in state.timeline.pending})
+                self._remove_orphans(sorted(left - {i.requested_time for i in state.timeline.pending}))
                 terms = self._terms(state, retain_commits)
                 decision = self._decide(state, terms)
                 plan = self._begin(state, decision, terms, lease, beating) if decision.deleted else None
@@ -165,7 +165,7 @@ class Cleaner:
         self.liveness.heartbeats.start(instant)
         beating.callback(self.liveness.heartbeats.stop, instant)
 
-    def _remove_orphans(self, ended: Collection[str]) -> None:
+    def _remove_orphans(self, ended: Sequence[str]) -> None:
         """Removes markers and heartbeats of completed actions, and of those whose process died before they began."""
         for instant in ended:
             if not self.liveness.is_known_alive(instant):

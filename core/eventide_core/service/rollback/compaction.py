@@ -60,7 +60,8 @@ class CompactionRollback:
 
         A paused process that works on the rollback deletes one more file when it wakes up, perhaps one that was made
         again. So the decision stands for a day after it and the first such log file: no process is paused for as long.
-        `is_alone`: a user knows that none is. Raises PlanMismatchError if the rollback can be completed; BusyError until the day is over.
+        `is_alone`: a user knows that none is. Raises PlanMismatchError if the rollback can be completed; BusyError until
+        the day is over.
         """
         claimed = claimed_outcome(self.files.storage, plan.instant) if plan.instant in state.ended else None
         if claimed is None or not claimed.is_undone:

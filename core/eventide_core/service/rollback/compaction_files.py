@@ -28,7 +28,7 @@ def remove_markers(files: TableFiles, plan: CompactionPlan) -> None:
     files.delete_all([marker_path(plan.instant, op) for op in plan.operations])
     if isinstance(storage, KeyedFiles):
         return  # no directory remains
-    for partition in {op.partition for op in plan.operations}:
+    for partition in dict.fromkeys(op.partition for op in plan.operations):
         parts = [part for part in partition.split("/") if part]
         while parts:
             _remove_empty(storage, f"{marker_directory(plan.instant)}/{'/'.join(parts)}")
