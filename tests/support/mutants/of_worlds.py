@@ -5,8 +5,8 @@ PYTHONPATH=tests python -m support.mutants.of_worlds FIRST_SEED WORLDS
 
 import sys
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -35,7 +35,7 @@ Patch = Callable[[pytest.MonkeyPatch], None]
 
 @dataclass(frozen=True, slots=True)
 class MutantOfWorlds:
-    """`actors` are those whose meetings reveal it, beside writers and compactors.
+    """`actors` are those whose meetings reveal it, beside writers and compactors; `worlds` and `tables` what else is needed.
 
     `is_disturbed`: processes are paused in its worlds, which are then checked only when they are at rest.
     """
@@ -44,12 +44,15 @@ class MutantOfWorlds:
     is_wrong: Patch
     actors: tuple[str, ...]
     is_disturbed: bool = True
+    worlds: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    tables: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def lot(self, seed: int) -> Lot:
         """A small world of these actors in which much happens."""
         actors = ("writer-1", "writer-2", "compactor", *self.actors)
         troubles = frozenset(Trouble) - (frozenset() if self.is_disturbed else DISTURBING)
-        return replace(Lot.of(seed), actors=actors, turns=45, storms=1, troubles=troubles, per_mille=15)
+        lot = replace(Lot.of(seed), actors=actors, turns=45, storms=1, troubles=troubles, per_mille=15)
+        return replace(lot, layout=replace(lot.layout, **self.tables), **self.worlds)
 
 
 def _returns(target: object, name: str, value: object) -> Patch:
@@ -116,24 +119,58 @@ def _runners_overwrite_each_other(patch: pytest.MonkeyPatch) -> None:
 
 
 _UNDOES = ("undoer", "archiver", "cleaner")
+_PAUSES: dict[str, Any] = {"troubles": frozenset({Trouble.PAUSE}), "turns": 90}
+"""Each process wakes up again, so that much is done."""
+_OFTEN: dict[str, Any] = {**_PAUSES, "per_mille": 40}
+_SLOW = frozenset({Trouble.SLOW})
 MUTANTS_OF_WORLDS: tuple[MutantOfWorlds, ...] = (
-    MutantOfWorlds("a late file of the timeline is not withdrawn", _returns(Transaction, "_withdraw", None), _UNDOES),
-    MutantOfWorlds("the outcome that another process has claimed is ignored", _claims_without_reading, _UNDOES),
+    MutantOfWorlds(
+        "a late file of the timeline is not withdrawn",
+        _returns(Transaction, "_withdraw", None),
+        _UNDOES,
+        worlds={**_OFTEN, "rest_ms": 20_000},
+    ),
+    MutantOfWorlds(
+        "the outcome that another process has claimed is ignored",
+        _claims_without_reading,
+        ("exact-compactor", "service"),
+        worlds={**_PAUSES, "troubles": frozenset({Trouble.LATE}), "per_mille": 60, "rest_ms": 10_000},
+        tables={"version": 9},
+    ),
     MutantOfWorlds("a clean ignores pending plans", _needs_nothing_of_plans, ("stock-planner", "cleaner")),
     MutantOfWorlds(
         "a clean and a restore ignore savepoints", _returns(needed_files, "savepoints_of", {}), ("restorer", "cleaner")
     ),
     MutantOfWorlds("the watermark is a millisecond too high", _watermark_too_high, ("service",), is_disturbed=False),
     MutantOfWorlds("heartbeats are ignored: every process counts as dead", _all_are_dead, _UNDOES, is_disturbed=False),
-    MutantOfWorlds("nobody checks whether the lock is still held", _never_checks_the_lock, _UNDOES),
+    MutantOfWorlds("nobody checks whether the lock is still held", _never_checks_the_lock, _UNDOES, worlds=_PAUSES),
     MutantOfWorlds(
-        "a write whose lock was lost is not checked", _returns(WriteInstants, "_check_fenced", None), _UNDOES
+        "a write whose lock was lost is not checked",
+        _returns(WriteInstants, "_check_fenced", None),
+        _UNDOES,
+        worlds=_OFTEN,
     ),
-    MutantOfWorlds("writes do not conflict", _returns(write_instants, "check_write", None), ("stock-writer",)),
-    MutantOfWorlds("a write that failed removes its instant", _rolls_back_after_a_lost_answer, ("undoer",)),
-    MutantOfWorlds("the metadata table gets no commits", _returns(PendingUpdate, "write", None), ("cleaner",)),
     MutantOfWorlds(
-        "runners of a consumer overwrite each other", _runners_overwrite_each_other, ("consumer-1", "consumer-2")
+        "writes do not conflict",
+        _returns(write_instants, "check_write", None),
+        ("stock-writer",),
+        worlds={"troubles": _SLOW, "turns": 30},
+        tables={"index": "SIMPLE"},
+    ),
+    MutantOfWorlds("a write that failed removes its instant", _rolls_back_after_a_lost_answer, ("undoer",)),
+    MutantOfWorlds(
+        "the metadata table gets no commits",
+        _returns(PendingUpdate, "write", None),
+        ("cleaner",),
+        is_disturbed=False,
+        worlds={"turns": 20},
+        tables={"has_metadata_table": True},
+    ),
+    MutantOfWorlds(
+        "runners of a consumer overwrite each other",
+        _runners_overwrite_each_other,
+        ("exact-compactor", "consumer-1", "consumer-2"),
+        worlds={"troubles": _SLOW, "turns": 250, "per_mille": 1, "rest_ms": 800},
     ),
 )
 

@@ -23,6 +23,7 @@ from eventide_core.errors import (
     CleanedWhileReadingError,
     EventideError,
     InstantNotFoundError,
+    LockError,
     NothingToDoError,
     PlanMismatchError,
     RefusedError,
@@ -72,7 +73,7 @@ def live(scene: Scene, process: Process) -> None:
     dice = process.actor.dice
     application, has_done = process.application(), True
     while scene.is_storm:
-        process.sleep(dice.randint(0, 3_000) if has_done else dice.randint(2_000, 20_000))
+        process.sleep(dice.randint(0, scene.lot.rest_ms) if has_done else dice.randint(2_000, 20_000))
         has_done = attempt(Turn(scene, process, application), VERBS[process.actor.name])
         scene.count_turn(has_done=has_done)
         if dice.randrange(_LIVES) == 0:
@@ -84,11 +85,14 @@ def attempt(turn: Turn, verb: "Verb") -> bool:
     scene, name = turn.scene, turn.name
     try:
         scene.store.say(name, f"begins {_name(verb)}")
+        turn.process.begin_verb()
         verb(turn)
         scene.store.say(name, "done")
         return True
     except EventideError as error:
         scene.store.say(name, type(error).__name__)
+        if isinstance(error, LockError):
+            scene.check_withdrawn(turn.process)
         if not isinstance(error, EXPECTED) and not scene.store.is_disturbed:
             raise BrokenPromiseError(f"error {type(error).__name__}", f"{name}, {_name(verb)}: {error}") from error
         return False
@@ -203,7 +207,7 @@ def _tag(turn: Turn) -> None:
 def _consume(turn: Turn) -> None:
     scene = turn.scene
     sink = scene.sink
-    while sink.take(scene.table(turn.application), turn.name):
+    while sink.take(scene.table(turn.application), turn.name, scene.store):
         pass
 
 

@@ -17,8 +17,8 @@ from zlib import crc32
 from eventide.testing.histories import EPOCH_MS, Commit, at_epoch, delete, put
 from eventide.testing.oracle import Change, Oracle, Order, Rows
 
-TICK_MS = 100
-"""The time between two writes in event time, so that a window of a second has about ten."""
+TICK_MS = 400
+"""The time between two writes in event time, so that a window of a second has two or three."""
 _SHARED = tuple(f"k{number}" for number in range(5))
 _INSERTS_OF_ONE_KEY = 3
 _LATE_TICKS = (0, 0, 0, 3, 10, 25)

@@ -83,7 +83,8 @@ class Lot:
     """A world before it begins.
 
     A storm ends when the actors have done `turns` of what they do; there are `storms` of them. `troubles` are drawn at
-    `per_mille` of the requests that read, and more often at the others, unless `mishaps` lists what happens.
+    `per_mille` of the requests that read, and more often at the others, unless `mishaps` lists what happens. An actor rests
+    for up to `rest_ms` after a verb: the longer, the more verbs of others fall into a pause.
     """
 
     seed: int
@@ -95,6 +96,7 @@ class Lot:
     troubles: frozenset[Trouble]
     per_mille: int
     mishaps: tuple[Mishap, ...] | None = None
+    rest_ms: int = 3_000
 
     @classmethod
     def of(cls, seed: int) -> "Lot":

@@ -53,7 +53,7 @@ class Store:
     is_calm: bool = False
     """Nothing happens to requests."""
     arrived: set[str] = field(default_factory=set[str])
-    """The files whose process was dead when they arrived."""
+    """The files whose process was dead when they arrived, or didn't get the lock to remove them."""
     _uuids: Iterator[int] = field(default_factory=lambda: count(1))
 
     def say(self, who: str, what: object) -> None:
@@ -106,6 +106,15 @@ class Process:
         self.is_over = False
         self._continues_ms = 0
         self._claim: str | None = None
+        self.made: set[str] = set()
+        self.made_late: set[str] = set()
+        """The files that it has put since its verb began: at once, and after it had stood still."""
+        self.has_failed_request = False
+
+    def begin_verb(self) -> None:
+        self.made.clear()
+        self.made_late.clear()
+        self.has_failed_request = False
 
     # ports.Clock
     def now_ms(self) -> int:
@@ -136,9 +145,12 @@ class Process:
             self._suffer(mishap, step, is_write=is_write)
         self.sleep(actor.dice.randint(1, 20))
         trouble = None if mishap is None else mishap.trouble
+        self.has_failed_request |= trouble in (Trouble.ERROR, Trouble.LOST)
         if trouble is Trouble.ERROR or (trouble is Trouble.LOST and not is_write):
             raise StorageError(f"simulated failure: {step} did not happen")
         answer = store.apply(actor.name, step)
+        if step.kind == "put_if_absent" and answer:
+            (self.made_late if trouble is Trouble.PAUSE else self.made).add(step.path)
         if step.path.startswith(f"{LOCK_PREFIX}."):
             self._claim = step.path if step.kind == "put_if_absent" and answer else None
         if trouble is Trouble.LOST:

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from eventide.bootstrap import Application, assemble
 from eventide.engine_local import LocalEngine
 from eventide.table.table import Table
-from eventide.testing.inspection.observation import Observer
+from eventide.testing.inspection.observation import LOCK_PREFIX, Observer
 from eventide.testing.oracle import Rows
 from eventide.testing.simulation.ledger import BrokenPromiseError, Ledger, Saved
 from eventide.testing.simulation.lot import Lot
-from eventide.testing.simulation.process import Store
+from eventide.testing.simulation.process import Process, Store
 from eventide.testing.simulation.sink import Sink
 from eventide_core.access.requests import Requests
 from eventide_core.action.verification.result import Verification
@@ -90,9 +90,21 @@ class Scene:
         if watermark_ms is not None:
             self.ledger.check_watermark(rows, optimized, watermark_ms)
 
+    def check_withdrawn(self, process: Process) -> None:
+        """Of a process that lost the lock and lives, no file is left that doesn't count, but if its requests failed."""
+        self.store.arrived |= process.made | process.made_late
+        files = self.onlooker().files
+        if process.has_failed_request or self.store.storage.stat(LOCK_PREFIX) is not None:
+            return  # whoever has the lock may be undoing the action
+        config, timeline = files.config_and_timeline()
+        late = process.made_late.intersection(map(files.on_timeline(config).path, timeline.strays))
+        if late:
+            raise BrokenPromiseError("late file", f"{process.actor.name} has lost the lock, and left {sorted(late)}")
+
     def check_at_rest(self) -> None:
         try:
             self.look()
+            self._check_metadata_table()
             self._check_past()
             self._verify()
         except EventideError as error:
@@ -108,6 +120,14 @@ class Scene:
         """A savepoint is deleted, and so is its tag."""
         self.saved.pop(instant, None)
         self.tags = {name: tagged for name, tagged in self.tags.items() if tagged != instant}
+
+    def _check_metadata_table(self) -> None:
+        """It is still in use, unless a writer that was paused may have left it behind, or a rebuild was killed."""
+        may_be_gone = self.store.is_disturbed or "rebuilder" in self.lot.actors
+        if may_be_gone or not self.lot.layout.has_metadata_table:
+            return
+        if not self.onlooker().files.config().metadata_partitions:
+            raise BrokenPromiseError("metadata table", "it was dropped, although every action has followed it")
 
     def _check_past(self) -> None:
         application, read = self.onlooker(), self.store.storage.read

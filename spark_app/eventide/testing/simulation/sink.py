@@ -5,26 +5,30 @@ from dataclasses import dataclass, field
 from eventide.table.table import Table
 from eventide.table.window import Window, Windows
 from eventide.testing.simulation.ledger import BrokenPromiseError
+from eventide.testing.simulation.process import Store
 from eventide_core.errors import CleanedHistoryError
 
 _Rows = frozenset[tuple[object, ...]]
+_SURELY_HELD_MS = 60_000  # less than the lease, which begins before the rows are there
 
 
 @dataclass(frozen=True, slots=True)
 class _Taken:
-    """A window that was delivered and perhaps not done."""
+    """A window that was delivered and perhaps not done: to whom, and when."""
 
     instant: str
     is_correction: bool
     rows: _Rows
+    runner: str = field(compare=False)
+    at_ms: int = field(compare=False)
 
 
 @dataclass(slots=True, eq=False)
 class Sink:
-    """`done` has the rows of each window by its begin, `taken` what was delivered last; its `done` may be unknown."""
+    """`done` has what was done last of each window by its begin, `taken` what was delivered last, perhaps done, too."""
 
     number: int = 1
-    done: dict[int, _Rows] = field(default_factory=dict[int, _Rows])
+    done: dict[int, _Taken] = field(default_factory=dict[int, _Taken])
     taken: dict[int, _Taken] = field(default_factory=dict[int, _Taken])
     is_renewed: bool = False
 
@@ -34,8 +38,12 @@ class Sink:
     def windows(self, table: Table, *, renew: bool = False) -> Windows:
         return table.windows("1s", f"billing-{self.number}", lease="5m", renew=renew)
 
-    def take(self, table: Table, runner: str, *, take_over: bool = False) -> bool:
-        """Takes the next window, stores its rows and ends it. Returns whether there was one."""
+    def take(self, table: Table, runner: str, store: Store, *, take_over: bool = False) -> bool:
+        """Takes the next window, stores its rows and ends it. Returns whether there was one.
+
+        A window that another runner has is a broken promise before its lease is over, unless it is taken over, or a clock
+        may have jumped.
+        """
         try:
             window = self.windows(table).take(runner, take_over=take_over)
             rows = frozenset() if window is None else _rows(window)
@@ -46,20 +54,28 @@ class Sink:
             rows = frozenset() if window is None else _rows(window)
         if window is None:
             return False
-        self._receive(window, rows)
-        taken = self.taken[window.begin_ms]
+        begin, taken = (
+            window.begin_ms,
+            _Taken(window.instant, window.is_correction, rows, runner, store.scheduler.now_ms),
+        )
+        self._receive(window, taken, may_be_held=take_over or store.is_disturbed)
         window.done()  # if it fails, it may be done all the same: `taken` keeps it
-        self.done[window.begin_ms] = taken.rows
-        del self.taken[window.begin_ms]
+        done = self.done.get(begin)
+        if done is None or done.at_ms < taken.at_ms:  # another runner may have had a correction of it since
+            self.done[begin] = taken
+        if self.taken.get(begin) is taken:
+            del self.taken[begin]
         return True
 
-    def _receive(self, window: Window, rows: _Rows) -> None:
+    def _receive(self, window: Window, taken: _Taken, *, may_be_held: bool) -> None:
         begin, known = window.begin_ms, self.taken.get(window.begin_ms)
         if begin in self.done and not window.is_correction:
             raise BrokenPromiseError("window twice", f"{window} came again without being a correction")
-        taken = _Taken(window.instant, window.is_correction, rows)
         if known is not None and known != taken and known.instant == taken.instant:
             raise BrokenPromiseError("window changed", f"{window}: first {known}, then {taken}")
+        is_held = known == taken and known.runner != taken.runner and taken.at_ms < known.at_ms + _SURELY_HELD_MS
+        if is_held and not may_be_held:
+            raise BrokenPromiseError("window to two", f"{window}: {known} has it, and {taken} got it")
         self.taken[begin] = taken
 
     def check(self, table: Table, expected: _Rows) -> None:
@@ -70,7 +86,7 @@ class Sink:
         closed = {row for row in expected if isinstance(row[2], int) and row[2] < progress.next_ms}
         # What was taken and doesn't come again is done, though its runner died before it knew.
         taken = {begin: taken.rows for begin, taken in self.taken.items()}
-        seen = {row for rows in {**self.done, **taken}.values() for row in rows}
+        seen = {row for rows in {**{b: d.rows for b, d in self.done.items()}, **taken}.values() for row in rows}
         if seen != closed:
             raise BrokenPromiseError(
                 "windows",

@@ -192,7 +192,7 @@ def _end_by_force(turn: Turn) -> None:
 def _drain(turn: Turn) -> None:
     scene = turn.scene
     sink, table = scene.sink, scene.table(turn.application)
-    while sink.take(table, "operator", take_over=True):
+    while sink.take(table, "operator", scene.store, take_over=True):
         pass
     view = scene.onlooker()
     rows = scene.observer.rows(view, scene.store.storage.read, view.queries.read_optimized())
