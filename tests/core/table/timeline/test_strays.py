@@ -1,5 +1,7 @@
 """Which files of a timeline don't count."""
 
+from dataclasses import replace
+
 import pytest
 
 from eventide_core.table.timeline.instant import Action, Instant, State
@@ -59,3 +61,18 @@ def test_of_a_savepoint_that_completed_twice_the_earlier_completion_is_a_stray()
 
 def test_a_savepoint_that_completed_once_is_no_stray() -> None:
     assert not timeline_of([WRITE, _savepoint("20260101000000002")], NOTHING).strays
+
+
+@pytest.mark.parametrize(("are_plans_followed", "is_stray"), [(True, False), (False, True)])
+def test_an_undone_plan_counts_while_writers_may_follow_it(are_plans_followed: bool, is_stray: bool) -> None:
+    plan = Instant("20260101000000002", Action.COMPACTION, State.REQUESTED)
+    evidence = replace(NOTHING, undone=lambda: frozenset({plan.requested_time}), are_plans_followed=are_plans_followed)
+    timeline = timeline_of([WRITE, plan], evidence)
+    assert (plan in timeline.strays) is is_stray
+    assert (timeline.pending_plans == (plan,)) is not is_stray
+
+
+def test_a_late_inflight_file_of_an_undone_plan_is_a_stray_without_its_plan() -> None:
+    late = Instant("20260101000000002", Action.COMPACTION, State.INFLIGHT)
+    evidence = replace(NOTHING, undone=lambda: frozenset({late.requested_time}), are_plans_followed=True)
+    assert timeline_of([WRITE, late], evidence).strays == (late,)
