@@ -51,6 +51,10 @@ FOUND = {
     "the watermark is a millisecond too high": (2, "watermark"),
     "heartbeats are ignored: every process counts as dead": (3, "undone alive"),
     "a write that failed removes its instant": (1, "verify timeline"),
+    "a late file of the timeline is not withdrawn": (4, "late file"),
+    "nobody checks whether the lock is still held": (1, "lost write"),
+    "writes do not conflict": (1, "lost write"),
+    "the metadata table gets no commits": (1, "metadata table"),
 }
 """Mutants, each with a world that finds it, and the check that fails there."""
 COMPLETE_UNTIL_THE_END = replace(COMPLETE, watermark_ms=10**15)

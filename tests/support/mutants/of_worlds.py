@@ -139,7 +139,10 @@ MUTANTS_OF_WORLDS: tuple[MutantOfWorlds, ...] = (
     ),
     MutantOfWorlds("a clean ignores pending plans", _needs_nothing_of_plans, ("stock-planner", "cleaner")),
     MutantOfWorlds(
-        "a clean and a restore ignore savepoints", _returns(needed_files, "savepoints_of", {}), ("restorer", "cleaner")
+        "a clean and a restore ignore savepoints",
+        _returns(needed_files, "savepoints_of", {}),
+        ("exact-compactor", "restorer", "cleaner"),
+        worlds={"troubles": _SLOW, "turns": 80, "storms": 2, "per_mille": 1},
     ),
     MutantOfWorlds("the watermark is a millisecond too high", _watermark_too_high, ("service",), is_disturbed=False),
     MutantOfWorlds("heartbeats are ignored: every process counts as dead", _all_are_dead, _UNDOES, is_disturbed=False),

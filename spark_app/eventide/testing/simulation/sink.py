@@ -73,9 +73,9 @@ class Sink:
             raise BrokenPromiseError("window twice", f"{window} came again without being a correction")
         if known is not None and known != taken and known.instant == taken.instant:
             raise BrokenPromiseError("window changed", f"{window}: first {known}, then {taken}")
-        is_held = known == taken and known.runner != taken.runner and taken.at_ms < known.at_ms + _SURELY_HELD_MS
-        if is_held and not may_be_held:
-            raise BrokenPromiseError("window to two", f"{window}: {known} has it, and {taken} got it")
+        others = None if known is None or known.runner == taken.runner or may_be_held else known
+        if others == taken and others is not None and taken.at_ms < others.at_ms + _SURELY_HELD_MS:
+            raise BrokenPromiseError("window to two", f"{window}: {others} has it, and {taken} got it")
         self.taken[begin] = taken
 
     def check(self, table: Table, expected: _Rows) -> None:
