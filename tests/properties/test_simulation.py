@@ -50,7 +50,7 @@ MENDED: dict[str, tuple[int, dict[str, Any], str]] = {
 FOUND = {
     "the watermark is a millisecond too high": (2, "watermark"),
     "heartbeats are ignored: every process counts as dead": (3, "undone alive"),
-    "a write that failed removes its instant": (1, "verify timeline"),
+    "a write that failed removes its instant": (1, "verify timeline, orphan-files, log-blocks"),
     "a late file of the timeline is not withdrawn": (4, "late file"),
     "nobody checks whether the lock is still held": (1, "lost write"),
     "writes do not conflict": (1, "lost write"),
