@@ -35,7 +35,6 @@ from eventide_core.config import (
 )
 from eventide_core.errors import EventideError
 from eventide_core.ports import NoProgress
-from eventide_core.service.transaction.outcome import is_undone
 from eventide_core.table.timeline.plans import CutMode
 
 _REST_MS = 4_000_000  # past the hour for which a pending service without a heartbeat may be alive
@@ -184,8 +183,9 @@ def _serve(turn: Turn) -> list[str]:
 def _end_by_force(turn: Turn) -> None:
     for write in turn.application.state().timeline.pending_writes:
         turn.application.rollback.undo(write.requested_time, force=True)
-    for plan in turn.application.state().timeline.pending_plans:
-        if is_undone(turn.application.storage, plan.requested_time):
+    timeline = turn.application.state().timeline
+    for plan in timeline.pending_plans:
+        if plan.requested_time in timeline.undone:
             turn.application.runner.execute(plan.requested_time, NoProgress(), may_take_over=True)
 
 
