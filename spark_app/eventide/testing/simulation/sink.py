@@ -74,7 +74,7 @@ class Sink:
         if known is not None and known != taken and known.instant == taken.instant:
             raise BrokenPromiseError("window changed", f"{window}: first {known}, then {taken}")
         others = None if known is None or known.runner == taken.runner or may_be_held else known
-        if others == taken and others is not None and taken.at_ms < others.at_ms + _SURELY_HELD_MS:
+        if others is not None and others == taken and taken.at_ms < others.at_ms + _SURELY_HELD_MS:
             raise BrokenPromiseError("window to two", f"{window}: {others} has it, and {taken} got it")
         self.taken[begin] = taken
 
