@@ -85,8 +85,8 @@ class Sink:
             return
         closed = {row for row in expected if isinstance(row[2], int) and row[2] < progress.next_ms}
         # What was taken and doesn't come again is done, though its runner died before it knew.
-        taken = {begin: taken.rows for begin, taken in self.taken.items()}
-        seen = {row for rows in {**{b: d.rows for b, d in self.done.items()}, **taken}.values() for row in rows}
+        ended = sorted([*self.done.items(), *self.taken.items()], key=lambda item: item[1].at_ms)
+        seen = {row for last in dict(ended).values() for row in last.rows}
         if seen != closed:
             raise BrokenPromiseError(
                 "windows",
