@@ -15,7 +15,7 @@ from uuid import uuid4
 from eventide.engine_local import LocalEngine, RequestEngine
 from eventide.options.compaction_request import tag_schedule
 from eventide.options.queries import DELETE_FIELD, DELETE_MARKER
-from eventide.options.sections import warn_of_unknown_options
+from eventide.options.sections import check_options
 from eventide_adapters.format.columns.time_patterns import event_time_texts
 from eventide_adapters.format.merge.record_mergers import check_merger, mergers_of
 from eventide_adapters.lock.heartbeats import FileHeartbeats
@@ -397,7 +397,7 @@ def assemble(
     `new_uuid` names new file groups and this process. Raises ConfigError for an invalid option, and warns about an
     unknown one.
     """
-    warn_of_unknown_options(options)
+    check_options(options)
     typed = Options(dict(options))
     clock = clock or SystemClock()
     engine = engine or LocalEngine()

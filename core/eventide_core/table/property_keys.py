@@ -59,3 +59,11 @@ METADATA_PARTITIONS: Final = "hoodie.table.metadata.partitions"
 METADATA_PARTITIONS_INFLIGHT: Final = "hoodie.table.metadata.partitions.inflight"
 """The partitions of the metadata table that are being made, which no reader uses."""
 INDEX_DEFINITIONS_PATH: Final = "hoodie.table.index.defs.path"
+
+# The names of some of these settings as options of writers.
+WRITTEN_RECORD_KEY: Final = "hoodie.datasource.write.recordkey.field"
+WRITTEN_PARTITION_PATH: Final = "hoodie.datasource.write.partitionpath.field"
+WRITTEN_ORDERING: Final = "hoodie.datasource.write.precombine.field"
+WRITTEN_KEY_GENERATOR_CLASS: Final = "hoodie.datasource.write.keygenerator.class"
+WRITTEN_KEY_GENERATOR_TYPE: Final = "hoodie.datasource.write.keygenerator.type"
+WRITTEN_MERGE_MODE: Final = "hoodie.write.record.merge.mode"

@@ -31,6 +31,7 @@ TABLE_TYPE = Option(
     one_of("MERGE_ON_READ"),
     "MERGE_ON_READ",
     "The type of the new table. Only MERGE_ON_READ is supported; Hudi's own default is COPY_ON_WRITE.",
+    aliases=("hoodie.datasource.write.storage.type",),
 )
 DROP_PARTITION_COLUMNS = Option(
     property_keys.DROP_PARTITION_COLUMNS,
@@ -45,28 +46,28 @@ CAPTURES_CHANGES = Option(
     "Whether the new table captures its changes. Only false is supported, because eventide writes no change logs.",
 )
 MERGE_MODE = Option(
-    "hoodie.write.record.merge.mode",
+    property_keys.WRITTEN_MERGE_MODE,
     one_of("COMMIT_TIME_ORDERING", "EVENT_TIME_ORDERING"),
     None,
     "Which of two records with one key wins.",
     otherwise="EVENT_TIME_ORDERING where an ordering or event-time field is given, else COMMIT_TIME_ORDERING",
 )
 RECORD_KEY = Option(
-    "hoodie.datasource.write.recordkey.field",
+    property_keys.WRITTEN_RECORD_KEY,
     NAMES,
     None,
     'The fields of the record key, for a table that a write by format("eventide") creates.',
     otherwise="none; nothing is created",
 )
 PARTITION_PATH = Option(
-    "hoodie.datasource.write.partitionpath.field",
+    property_keys.WRITTEN_PARTITION_PATH,
     NAMES,
     None,
     "The fields of the partition path of that table.",
     otherwise="none; the table has no partitions",
 )
 ORDERING = Option(
-    "hoodie.datasource.write.precombine.field",
+    property_keys.WRITTEN_ORDERING,
     TEXT,
     None,
     "The ordering field of that table.",
@@ -85,10 +86,10 @@ URL_ENCODE = Option(
     "Whether partition paths are URL-encoded.",
 )
 KEY_GENERATOR = Option(
-    "hoodie.datasource.write.keygenerator.class",
+    property_keys.WRITTEN_KEY_GENERATOR_CLASS,
     TEXT,
     None,
     "The key generator, by class or type.",
     otherwise="the one that fits the fields",
-    aliases=("hoodie.datasource.write.keygenerator.type",),
+    aliases=(property_keys.WRITTEN_KEY_GENERATOR_TYPE,),
 )

@@ -23,6 +23,7 @@ QUERY_TYPE = Option(
     choice(QueryType),
     QueryType.SNAPSHOT,
     "The kind of query.",
+    aliases=("hoodie.datasource.view.type",),
 )
 AS_OF = Option(
     "as.of.instant",

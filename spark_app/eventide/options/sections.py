@@ -1,7 +1,7 @@
 """Every option, in the sections of docs/reference/configuration.md."""
 
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from types import ModuleType
 from typing import Any, Final
 
@@ -12,7 +12,9 @@ from eventide_adapters.metrics import options as metrics
 from eventide_adapters.storage.hdfs import config as hdfs_config
 from eventide_adapters.storage.objects import contract as objects
 from eventide_adapters.storage.objects import s3_config
+from eventide_core.action.write.refused_options import REFUSED_FOR_QUERIES, refuse_unhonored
 from eventide_core.config import (
+    Options,
     cleaning,
     compaction,
     datahub,
@@ -72,6 +74,8 @@ def unknown_options(keys: Iterable[str]) -> tuple[str, ...]:
     return unknown_keys(keys, all_options())
 
 
-def warn_of_unknown_options(keys: Iterable[str]) -> None:
-    for sentence in unknown_options(keys):
+def check_options(options: Mapping[str, str]) -> None:
+    """Warns of unknown options. Raises ConfigError for an unknown one of eventide's own, and for what no query honors."""
+    refuse_unhonored(Options(options), REFUSED_FOR_QUERIES)
+    for sentence in unknown_options(options):
         warnings.warn(sentence, UnknownOptionWarning, stacklevel=_CALLER_OF_THE_TABLE)

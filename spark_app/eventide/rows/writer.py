@@ -18,6 +18,7 @@ from eventide_adapters.format.write.incoming_schema import refuse_names_alike
 from eventide_adapters.format.write.record_writer import RowWriter
 from eventide_adapters.storage.open import open_storage
 from eventide_core.action.write.index import IndexType, index_type
+from eventide_core.action.write.refused_options import refuse_for_write
 from eventide_core.config import (
     BUCKET_HASH_FIELDS,
     BUCKETS,
@@ -36,6 +37,7 @@ from eventide_core.table.records.schema import META_FIELDS, AvroSchema
 from eventide_core.table.settings.key_format import KeyGenerator
 from eventide_core.table.settings.new_table import NewTable
 from eventide_core.table.settings.properties import PROPERTIES_PATH
+from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.settings.write_shape import WriteOperation
 
 
@@ -92,6 +94,7 @@ def new_table(
         partition_kinds=_kinds(_names(partition)),
         wished_generator=_key_generator(typed),
     )
+    refuse_for_write(typed, TableConfig.parse(made.properties(), uri), uri)
     known = arrow_schema(made.schema).names
     refuse_names_alike(known)
     _check_event_time(made, event_time, known)

@@ -89,8 +89,8 @@ def test_a_row_without_a_time_is_in_no_window(tmp_path: Path) -> None:
     assert taken(table) == [("02 08", ["a"]), ("02 09", [])]
 
 
-def test_a_table_without_meta_fields_has_windows_and_changes(tmp_path: Path) -> None:
-    table = make(tmp_path, MICROS, options={"hoodie.populate.meta.fields": "false"})
+def test_the_changes_of_a_window_tell_apart_one_key_in_two_partitions(tmp_path: Path) -> None:
+    table = make(tmp_path, MICROS)
     put(table, ("a", "p", moment("2026-03-02T08:00")), ("a", "q", moment("2026-03-02T08:01")))
     put(table, ("b", "p", moment("2026-03-02T08:02")))
     table.compact(before="2026-03-02T09:00Z")

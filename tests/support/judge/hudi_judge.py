@@ -298,6 +298,12 @@ class HudiJudge:
         assert isinstance(answer, str)
         return answer.encode()
 
+    def option_keys(self) -> frozenset[str]:
+        """The keys of the options that this Hudi declares, under all of their names."""
+        answer = self._ask("option_keys")
+        assert isinstance(answer, list)
+        return frozenset(map(str, answer))
+
     def _rows(self, directory: object) -> pa.Table:
         assert isinstance(directory, str)
         table = pq.read_table(directory, partitioning=None)

@@ -5,13 +5,15 @@ tables. Each connection has its own Spark session; sessions share the tables tha
 listens, and ends when its standard input closes. Runs with PySpark 3.5 and imports nothing of the project.
 
     request   {"method": "write" | "together" | "read" | "ask" | "sql" | "timeline" | "serialized_deletes" | "change_splits"
-               | "storage_lock" | "begin_stream" | "begin_loops" | "failures" | "end_writers",
+               | "storage_lock" | "begin_stream" | "begin_loops" | "failures" | "end_writers"
+               | "option_keys",
                ...arguments}
     response  {"ok": value} or {"error": message}
 
 Rows are passed as Parquet: a request names the file to read, a response the directory that was written.
 """
 
+import contextlib
 import functools
 import json
 import os
@@ -20,6 +22,8 @@ import socket
 import sys
 import threading
 import uuid
+import zipfile
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -40,6 +44,7 @@ SET_BY_HUDI = (
 )
 # For reads and writes of a few rows, which otherwise spend their time in the compiler.
 UNCOMPILED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+OPTION = b"org/apache/hudi/common/config/ConfigProperty"
 AT_ONCE = 3  # tables that are written to: most of the time of a small write is spent waiting for Spark's scheduler
 
 
@@ -253,6 +258,16 @@ class Hudi:
         data = models.StorageLockData(lock.isExpired(), lock.getValidUntilMs(), lock.getOwner())
         return bytes(models.StorageLockFile.toByteArray(data)).decode()
 
+    def option_keys(self) -> list[str]:
+        """The keys of the options that Hudi's classes declare, under all of their names."""
+        jvm: Any = self._spark.sparkContext._jvm
+        found: set[str] = set()
+        for name in _classes_with_options(str(self._spark.conf.get("spark.jars"))):
+            # One that needs a library that isn't there declares none of its own.
+            with contextlib.suppress(Exception):
+                found.update(_declared_options(jvm.java, jvm.py4j.reflection.ReflectionUtil.classForName(name)))
+        return sorted(found)
+
     def _answer(self, frame: DataFrame) -> str:
         target = self._scratch / "answers" / uuid.uuid4().hex
         if not frame.columns:  # a statement without a result, which Parquet cannot hold
@@ -264,6 +279,25 @@ class Hudi:
                 for key in SET_BY_HUDI:
                     session.conf.unset(key)
         return str(target)
+
+
+def _classes_with_options(jar: str) -> Iterator[str]:
+    with zipfile.ZipFile(jar) as bundle:
+        for entry in bundle.namelist():
+            if entry.startswith("org/apache/hudi/") and entry.endswith(".class") and OPTION in bundle.read(entry):
+                yield entry.removesuffix(".class").replace("/", ".")
+
+
+def _declared_options(java: Any, declaring: Any) -> Iterator[str]:
+    for field in declaring.getDeclaredFields():
+        is_static = java.lang.reflect.Modifier.isStatic(field.getModifiers())
+        is_scala = declaring.getName().endswith("$")
+        if field.getType().getName() != OPTION.decode().replace("/", ".") or not (is_static or is_scala):
+            continue
+        field.setAccessible(True)
+        option = field.get(None if is_static else declaring.getField("MODULE$").get(None))
+        if option is not None:
+            yield from (option.key(), *option.getAlternatives())
 
 
 def _instant(instant: Any) -> dict[str, str | None]:

@@ -31,6 +31,7 @@ from eventide_core.action.write.index import Index, IndexType, choose_index
 from eventide_core.action.write.partition_forms import check_partition_forms, partition_mark
 from eventide_core.action.write.pending_write import PendingWrite, WriteResult
 from eventide_core.action.write.planner import WriteFacts, groups_of, plan_write
+from eventide_core.action.write.refused_options import refuse_for_write
 from eventide_core.config import InsertDuplicates, Option, Options
 from eventide_core.errors import (
     BusyError,
@@ -155,11 +156,12 @@ class Append:
                 f"{self.files.storage.root}: hoodie.table.cdc.enabled=true: eventide writes new file groups as log files "
                 "alone, from which Hudi can read no changes; write to this table with Hudi"
             )
+        refuse_for_write(self.options, before.config, self.files.storage.root)
+        self._refuse_growing_buckets(before.config)
         self.metadata.check(before.config, RowChange.WRITTEN)
         self._planned(before)
         index = choose_index(before.config, self.options, (group[1] for group in before.view.slices))
         self._refuse_moving_merged_records(before.config, index)
-        self._refuse_growing_buckets(before.config)
         prepared = self._prepare(before, operation, index, records)
         self._overwrite(before, operation, prepared.placements or ())  # refuses one that replaces nothing
         instant = self.instants.request(operation.action)
@@ -233,8 +235,8 @@ class Append:
             )
 
     def _refuse_growing_buckets(self, config: TableConfig) -> None:
-        if keys.INDEX_TYPE in config.properties:
-            return  # eventide made it, with a plain index
+        if config.properties.get(keys.INDEX_TYPE, IndexType.BUCKET) != IndexType.BUCKET:
+            return  # eventide made it, without buckets
         kept = self.files.storage.list(BUCKET_INDEX_DIRECTORY)
         if kept:
             raise UnsupportedTableError(

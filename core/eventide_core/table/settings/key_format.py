@@ -168,7 +168,7 @@ class KeyFormat:
             raise UnsupportedTableError(
                 f"{root} has no record key fields: keys that Hudi generates are not supported; write to it with Hudi"
             )
-        generator = _generator(properties, config, root)
+        generator = key_generator_of(config, root)
         is_complex = generator is KeyGenerator.COMPLEX
         names_key_fields = len(config.record_key_fields) > 1 or is_complex
         if is_complex and len(config.record_key_fields) == 1 and config.version < 9:
@@ -192,8 +192,9 @@ class KeyFormat:
         )
 
 
-def _generator(properties: Mapping[str, str], config: TableConfig, root: str) -> KeyGenerator:
-    stated = properties.get(KEY_GENERATOR_TYPE) or properties.get(KEY_GENERATOR_CLASS_NAME)
+def key_generator_of(config: TableConfig, root: str) -> KeyGenerator:
+    """The table's key generator; `root` names the table in errors. Raises UnsupportedTableError for an unknown one."""
+    stated = config.properties.get(KEY_GENERATOR_TYPE) or config.properties.get(KEY_GENERATOR_CLASS_NAME)
     if stated is None:
         if not config.partition_fields:
             return KeyGenerator.NON_PARTITION

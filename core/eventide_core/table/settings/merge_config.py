@@ -48,6 +48,10 @@ _PAYLOADS = {
     "DefaultHoodieRecordPayload": MergeRule.EVENT_TIME_ORDERING,
     "EventTimeAvroPayload": MergeRule.EVENT_TIME_ORDERING,
 }
+_MODES = {
+    MergeRule.HUDI_0X_OVERWRITE_WITH_LATEST: MergeRule.COMMIT_TIME_ORDERING,
+    MergeRule.HUDI_0X_DEFAULT: MergeRule.EVENT_TIME_ORDERING,
+}
 _PAYLOAD_KEYS = (PAYLOAD_CLASS_NAME, LEGACY_PAYLOAD_CLASS_NAME)
 _REFUSED_PAYLOADS = {
     "PartialUpdateAvroPayload": (
@@ -163,6 +167,17 @@ class MergeConfig:
         ordering = names(properties, ORDERING_FIELDS) or names(properties, PRECOMBINE_FIELD)
         rule = MergeRule.COMMIT_TIME_ORDERING
         return cls(rule, (rule,), _payload(properties), ordering, None, None, orders_deletes=True)
+
+
+def words_of_merge(properties: Mapping[str, str], rule: MergeRule) -> frozenset[str]:
+    """The modes, strategies and payload classes, without packages, by which writers name how this table merges."""
+    stated = (RECORD_MERGE_MODE, RECORD_MERGE_STRATEGY_ID, RECORD_MERGER_STRATEGY)
+    mode = properties.get(RECORD_MERGE_MODE) or _MODES.get(rule, rule)
+    payload = _payload_name(properties)
+    is_plain = payload in ("", *_PAYLOADS) and properties.get(PARTIAL_UPDATE_MODE, "NONE") == "NONE"
+    payloads = {name for name, of_payload in _PAYLOADS.items() if is_plain and of_payload == mode}
+    words = {*(properties.get(key, "") for key in stated), _STRATEGY_OF_MODE.get(mode, ""), mode, payload, *payloads}
+    return frozenset(words - {""})
 
 
 def _payload(properties: Mapping[str, str]) -> str | None:
