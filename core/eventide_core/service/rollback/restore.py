@@ -154,7 +154,7 @@ class Restorer:
             self.metadata.forget_rows(config, lease)
         rollbacks = tuple(self._undo(state, plan.instant, target, lease) for target in plan.targets)
         completion = next_instant_time(plan.instant)
-        changes = self.metadata.differences(config, self.files.data_files())
+        changes = self.metadata.differences(config, state.own(self.files.data_files()))
         update = self.metadata.prepare(config, lease, plan.instant, changes)
         update.write(lease, completion)
         data = self.files.codec.encode_restore(RestoreMetadata(plan.instant, rollbacks), storage.root)
@@ -171,7 +171,7 @@ class Restorer:
         write = state.timeline.find(target.instant)
         if write is None:
             return RollbackMetadata(instant, (target,), {})
-        now = replace(state, listing=self.files.data_files())
+        now = replace(state, listing=state.own(self.files.data_files()))
         if write.is_completed:
             shared = logs_of_completed_write(self.files.storage, now, target.instant)
         else:

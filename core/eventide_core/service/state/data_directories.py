@@ -3,8 +3,17 @@
 from collections.abc import Iterable, Iterator
 
 from eventide_core.errors import UnsafePathError
-from eventide_core.ports import FileInfo
+from eventide_core.ports import FileInfo, Storage
+from eventide_core.table.files.file_name import path_in
 from eventide_core.table.files.table_path import HOODIE_DIRECTORY, why_unsafe
+from eventide_core.table.settings.properties import PROPERTIES_PATH
+
+
+def is_another_table(storage: Storage, directory: str, entries: Iterable[FileInfo]) -> bool:
+    """Whether a directory below the table's root is the root of another one, of which nothing belongs to this table."""
+    if directory == "" or path_in(directory, HOODIE_DIRECTORY) not in {e.path for e in entries if e.is_directory}:
+        return False
+    return storage.stat(path_in(directory, PROPERTIES_PATH)) is not None
 
 
 def directories_of_data(root: str, entries: Iterable[FileInfo]) -> Iterator[str]:

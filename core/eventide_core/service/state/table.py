@@ -17,6 +17,7 @@ from eventide_core.errors import (
     UnsupportedTableError,
 )
 from eventide_core.ports import ArchivedTimeline
+from eventide_core.service.state.foreign_directories import foreign_directories, own_files
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.files.file_name import CHANGE_LOG_SUFFIX, BaseFileName
 from eventide_core.table.files.file_slice import LogFile
@@ -60,7 +61,8 @@ class TableState:
     and of what was undone.
     `schema_versions` are set if the schema evolves on read. `delete_marker`: see TableFiles. `undone` are the instants that
     rollbacks and restores undid: their blocks may still be in log files of version 6, also where no block rolls them
-    back.
+    back. `foreign` are the directories with data files that are not the table's; `listing` has none of their files but
+    those of actions that have not completed.
     """
 
     config: TableConfig
@@ -74,6 +76,7 @@ class TableState:
     schema_versions: tuple[SchemaVersion, ...] = ()
     delete_marker: DeleteMarker | None = None
     undone: frozenset[str] = frozenset()
+    foreign: frozenset[str] = frozenset()
 
     @classmethod
     def load(cls, files: TableFiles, *, requires_files: bool = True) -> "TableState":
@@ -132,6 +135,8 @@ class TableState:
         if config.layout.names_logs_by_write:
             archived = _archived_writers(listing, timeline, archive)
             timeline = timeline.with_archived(archived) if archived else timeline
+        foreign = foreign_directories(files, config, timeline, commits.values(), listing)
+        listing = own_files(listing, timeline, foreign)
         replaced_at: dict[FileGroup, str] = {}
         for time, metadata in commits.items():
             for partition, file_ids in metadata.replaced_file_ids.items():
@@ -158,7 +163,12 @@ class TableState:
             versions,
             files.delete_marker,
             files.undone(config, timeline) | timeline.undone,
+            foreign,
         )
+
+    def own(self, listing: Iterable[DataFile]) -> tuple[DataFile, ...]:
+        """The files of a later listing that are the table's."""
+        return own_files(listing, self.timeline, self.foreign)
 
     def logs_on_top_of(self, plan: CompactionPlan | ForeignPlan) -> tuple[LogFile, ...]:
         """The files that writers have put into the slices that a pending plan begins.

@@ -28,7 +28,7 @@ from eventide_core.errors import (
     WriteConflictError,
 )
 from eventide_core.ports import ArchivedTimeline, Clock, FileInfo, Lease, MetadataCodec, MetadataTable, Storage
-from eventide_core.service.state.data_directories import directories_of_data
+from eventide_core.service.state.data_directories import directories_of_data, is_another_table
 from eventide_core.service.transaction.action import Transaction
 from eventide_core.service.transaction.outcome import record_undone
 from eventide_core.service.transaction.steps import Kind
@@ -86,7 +86,8 @@ class TableFiles:
     `delete_marker` defines which log records the reader treats as deletes; Hudi's readers also take it from their
     options. `mergers` are the user-defined mergers that may merge the table. `event_time_texts` states how texts of event
     times are read where the table does not state it. `first_settings` is the text of hoodie.properties for a table that its
-    first commit creates: until then, nobody else sees a table.
+    first commit creates: until then, nobody else sees a table. `listed_partitions` are those of the metadata table, as it
+    was read last to find out whose a directory is.
     """
 
     storage: Storage
@@ -99,6 +100,7 @@ class TableFiles:
     mergers: CustomMergers = ()
     event_time_texts: EventTimeTexts = ISO_WITH_ZONE
     first_settings: str | None = None
+    listed_partitions: frozenset[str] = frozenset()
     _commits: dict[str, CommitMetadata] = field(default_factory=dict[str, CommitMetadata])
     _undone: dict[Instant, frozenset[str] | None] = field(default_factory=dict[Instant, frozenset[str] | None])
     _archives: dict[str, ArchivedTimeline] = field(default_factory=dict[str, ArchivedTimeline])
@@ -416,7 +418,8 @@ class TableFiles:
         """The files of every partition, by path; each directory is listed once.
 
         A partition is a directory, at any depth, that holds Hudi's partition mark. One that was listed before has the same
-        files again. Links to directories are not followed: a link to a directory above it would never end.
+        files again. Links to directories are not followed: a link to a directory above it would never end. Other tables
+        below this one are left out; a copy of a partition isn't, see `TableState.own`.
         """
         of_partition: dict[str, list[DataFile]] = {}
         waiting = [""]
@@ -424,6 +427,8 @@ class TableFiles:
             listings = tuple(zip(waiting, self.requests.each(self.storage.list, waiting), strict=True))
             waiting.clear()
             for directory, entries in listings:
+                if is_another_table(self.storage, directory, entries):
+                    continue
                 waiting += directories_of_data(self.storage.root, entries)
                 files = [e for e in entries if not e.is_directory]
                 mark = path_in(directory, PARTITION_MARK)

@@ -20,6 +20,7 @@ from eventide_core.service.facts.event_time_field import are_stats_proof, event_
 from eventide_core.service.facts.freshness import FreshnessReader
 from eventide_core.service.facts.moments import put_times
 from eventide_core.service.metadata_table.upkeep import rebuilt_indexes
+from eventide_core.service.state.foreign_directories import foreign_directories
 from eventide_core.service.state.liveness import Liveness
 from eventide_core.service.state.markers_and_heartbeats import instants_with_markers_or_heartbeat
 from eventide_core.service.state.table import TableState
@@ -77,6 +78,8 @@ class FactsReader:
         if reader.unreadable:
             view_problem = None  # the timeline's own check reports it
         listing, unmarked = list_everything(self.files.storage)
+        foreign = foreign_directories(self.files, config, timeline, commits.values(), listing)
+        listing = tuple(file for file in listing if file.partition not in foreign)
         marked = instants_with_markers_or_heartbeat(self.files.storage)
         later = self._timeline(config, timeline_names(self.files.storage, config))
         plans = reader.plans()
@@ -101,7 +104,7 @@ class FactsReader:
             commits=commits,
             unreadable=reader.unreadable,
             listing=listing,
-            unmarked=unmarked,
+            unmarked=unmarked.intersection(file.path for file in listing),
             put_at=put_times(config, timeline, self.files.clock),
             view=None if state is None else state.view,
             view_problem=view_problem,

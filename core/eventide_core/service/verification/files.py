@@ -6,7 +6,7 @@ from functools import partial
 from eventide_core.action.verification.parts import BlockFacts, LogScan
 from eventide_core.errors import EventideError
 from eventide_core.ports import Engine, Storage
-from eventide_core.service.state.data_directories import directories_of_data
+from eventide_core.service.state.data_directories import directories_of_data, is_another_table
 from eventide_core.service.verification.problems import OrProblem, Problem, require_damage
 from eventide_core.table.files.file_name import LogFileName, is_data_file
 from eventide_core.table.files.log_block import BlockType, HeaderKey, read_blocks
@@ -24,6 +24,8 @@ def list_everything(storage: Storage) -> tuple[tuple[DataFile, ...], frozenset[s
     while waiting:
         directory = waiting.pop()
         entries = storage.list(directory)
+        if is_another_table(storage, directory, entries):
+            continue
         names = {entry.path: entry.path.rpartition("/")[2] for entry in entries}
         is_marked = any(name.startswith(PARTITION_MARK) for name in names.values())
         waiting += directories_of_data(storage.root, entries)
