@@ -85,13 +85,16 @@ class MetadataTableReader:
         version = int(properties.get(TABLE_VERSION, "0"))
         if not version:
             raise NotAHudiTableError(f"{storage.root}: {PROPERTIES_PATH} has no {TABLE_VERSION}")
-        own, layout = _own_properties(storage), layout_of(version)
+        own, data_layout = _own_properties(storage), layout_of(version)
+        stated = own.get(TABLE_VERSION, "")
+        own_version = int(stated) if stated.isdecimal() else version
+        layout = layout_of(own_version)
         timeline_path = f"{METADATA_DIRECTORY}/{layout.timeline_path(own)}"
         archive_path = layout.archive_path(timeline_path, own)
         timeline = _timeline(storage, timeline_path, layout, archive_path)
-        data_timeline_path = layout.timeline_path(properties)
-        data_archive_path = layout.archive_path(data_timeline_path, properties)
-        data_timeline = _timeline(storage, data_timeline_path, layout, data_archive_path)
+        data_timeline_path = data_layout.timeline_path(properties)
+        data_archive_path = data_layout.archive_path(data_timeline_path, properties)
+        data_timeline = _timeline(storage, data_timeline_path, data_layout, data_archive_path)
         pending = {i.requested_time for i in data_timeline.pending}
         completed = {i.requested_time for i in timeline.completed}
         partitions, building = (
@@ -99,7 +102,7 @@ class MetadataTableReader:
         )
         return cls(
             storage,
-            MetadataTableFacts(version, partitions, building, timeline, data_timeline),
+            MetadataTableFacts(own_version, partitions, building, timeline, data_timeline),
             timeline_path,
             archive_path,
             data_timeline_path,

@@ -33,14 +33,12 @@ from eventide_core.service.state.table_files import TableFiles
 from eventide_core.service.transaction.outcome import settled_outcomes
 from eventide_core.service.transaction.timeline_files import TimelineFiles, delete_each
 from eventide_core.table.files.file_name import instant_in
-from eventide_core.table.files.table_path import METADATA_DIRECTORY
 from eventide_core.table.property_keys import CREATE_SCHEMA
 from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.archived_timeline import MergeLimits
 from eventide_core.table.timeline.compaction_extra_metadata import CompactionExtraMetadata
 from eventide_core.table.timeline.instant import Action, Instant, State
-from eventide_core.table.timeline.timeline import Timeline
 
 _LEVEL_BYTES_MAX = 128 * 1024**2  # a merge holds the merged file in memory; Hudi's limit is 1 GB
 _WITHOUT_SCHEMA = frozenset(("CLUSTER", "COMPACT", "INDEX", "LOG_COMPACT"))
@@ -166,10 +164,7 @@ class Archiver:
         """
         if not config.metadata_partitions:
             return None
-        directory = f"{METADATA_DIRECTORY}/{config.layout.timeline_path({})}"
-        names = (entry.path.rpartition("/")[2] for entry in self.files.storage.list(directory))
-        compactions = [i for i in Timeline.of_file_names(names).completed if i.action is Action.COMMIT]
-        return compactions[-1].requested_time if compactions else ""
+        return self.files.metadata_table.load().facts.last_compaction
 
     def _listed(self, timeline_path: str) -> _States:
         """The timeline's files by instant, in the order of their states."""

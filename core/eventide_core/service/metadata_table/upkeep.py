@@ -41,6 +41,7 @@ from eventide_core.errors import (
     MissingFileError,
     RecordDecodeError,
     RefusedError,
+    UnsupportedTableError,
 )
 from eventide_core.ports import (
     AddedFile,
@@ -65,6 +66,7 @@ from eventide_core.table.files.table_path import METADATA_DIRECTORY
 from eventide_core.table.settings.metadata_table import (
     BLOOM_FILTERS,
     FILES,
+    REBUILD_CURE,
     REBUILT_INDEXES,
     RECORD_INDEX,
     RowChange,
@@ -179,6 +181,11 @@ class MetadataTableUpkeep:
         dropped = set(config.metadata_partitions) - set(facts.partitions)
         if FILES in dropped or not set(facts.partitions) <= set(config.metadata_partitions):
             raise BusyError(f"{root}: the metadata table is being rebuilt or dropped, or has just been; try again")
+        if facts.layout != config.layout:
+            raise UnsupportedTableError(
+                f"{root}: the metadata table has version {facts.version}, and the table version {config.version}, as after "
+                f"procedures of Hudi 1.1: eventide reads it and doesn't write it; {REBUILD_CURE}"
+            )
         check_indexes(facts, rows, root)
         if rows in (RowChange.WRITTEN, RowChange.WIDENED) and RECORD_INDEX in facts.partitions:
             check_record_index(state.view(RECORD_INDEX).latest_slices())

@@ -76,7 +76,8 @@ class MetadataTableStatus:
 class MetadataTableFacts:
     """The metadata table at one moment: its own `timeline`, and `data_timeline`, that of the table that it describes.
 
-    `version` is that of the table. `partitions` are in use; `building` are those that Hudi is building.
+    `version` is its own, which Hudi 1.1 may raise above the table's. `partitions` are in use; `building` are those that
+    Hudi is building.
     """
 
     version: int
@@ -87,7 +88,7 @@ class MetadataTableFacts:
 
     @property
     def layout(self) -> Layout:
-        """How the table and its metadata table lie on disk."""
+        """How the metadata table lies on disk."""
         return layout_of(self.version)
 
     @property
