@@ -42,6 +42,7 @@ CURES = (
 ARGUMENTS: tuple[tuple[Cure, str, str, str, Callable[..., Any]], ...] = (
     (Cure.argument("sanitize"), "sanitize=True", "--sanitize", "ingest", Table.create),
     (Cure.argument("schema_mode", "merge"), 'schema_mode="merge"', "--add-columns", "ingest", Table.upsert),
+    (Cure.argument("columns", "partial"), 'columns="partial"', "--columns partial", "ingest", Table.upsert),
     (Cure.argument("renew"), "renew=True", "--renew", "windows", Table.windows),
     (Cure.argument("take_over"), "take_over=True", "--take-over", "windows", Table.windows),
     (Cure.argument("before", "T"), 'before="T"', "--before T", "compact", Table.compact),

@@ -63,7 +63,8 @@ def evolved_schema(schema: AvroSchema | None, incoming: pa.Schema, table_name: s
                     f"{', '.join(incoming.names)}"
                 )
             if not rules.nulls_missing and field["name"] != IS_DELETED:
-                raise InvalidRecordError(_missing(field["name"], incoming.names))
+                kept = f"keep its values by an upsert with {Cure.argument('columns', 'partial')}, "
+                raise InvalidRecordError(_missing(field["name"], incoming.names, kept))
             continue
         for place_of, names, own_names in _nested(
             field["name"], incoming.field(place).type, table.field(field["name"]).type
@@ -184,12 +185,12 @@ def _refuse_new_columns(incoming: Sequence[str], known: Sequence[str], *, may_ad
             )
 
 
-def _missing(name: str, incoming: Sequence[str]) -> str:
+def _missing(name: str, incoming: Sequence[str], kept: str = "") -> str:
     near = get_close_matches(name, [other for other in incoming if other != name], n=1)
     hint = f" (their column {near[0]!r} has a similar name)" if near else ""
     return (
-        f"records without the column {name!r}{hint}, which would become null; add the column to the records, or allow it: "
-        "hoodie.write.set.null.for.missing.columns=true"
+        f"records without the column {name!r}{hint}, whose values would be lost, as a write replaces whole rows; add the "
+        f"column to the records, {kept}or let it become null: hoodie.write.set.null.for.missing.columns=true"
     )
 
 

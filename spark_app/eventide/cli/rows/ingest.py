@@ -96,6 +96,11 @@ def _character(ctx: click.Context, param: click.Parameter, value: str | None) ->
     "--add-columns", is_flag=True, help="Adds columns that the table does not have, instead of refusing them."
 )
 @click.option(
+    "--columns",
+    type=click.Choice(["partial"]),
+    help="partial: columns that the rows lack keep their values, and are null in new rows. Of an upsert.",
+)
+@click.option(
     "--schema",
     "schema_file",
     type=FilePath(),
@@ -133,6 +138,7 @@ def ingest(
     dry_run: bool,
     sanitize: bool,
     add_columns: bool,
+    columns: str | None,
     schema_file: Path | None,
     stated_format: str | None,
     encoding: str | None,
@@ -150,6 +156,8 @@ def ingest(
     fields = {name: words.pop(name) for name in _FIELDS}
     csv = _Csv(**words)
     _check_usage(fields, sources, creates=create, stated_format=stated_format)
+    if columns is not None and (operation != WriteOperation.UPSERT or create or add_columns):
+        raise click.UsageError("--columns partial is of an upsert into a table that exists, and adds no columns")
     existing = existing_table(table, settings.options, may_be_absent=create)
     if existing is not None:
         refuse_contradictions(existing, fields, settings.options)
@@ -184,7 +192,7 @@ def ingest(
             document, parts = preview(rows, None if existing is None else types, event_time, sanitizes=sanitizes)
             settings.console.result(document, *parts)
             return
-        result = _written(settings, table, existing, operation, rows, stated, fields)
+        result = _written(settings, table, existing, operation, rows, stated, fields, columns)
     renamed = _renamed(rows.rows) if sanitizes else {}
     for name, new in renamed.items():
         settings.console.say(f"column {name!r} is named {new!r} in the table")
@@ -260,6 +268,7 @@ def _written(
     rows: SourceRows,
     stated: StatedSchema | None,
     fields: Mapping[str, Any],
+    columns: str | None,
 ) -> WriteResult:
     with settings.session() as spark, settings.console.progress() as progress, warnings.catch_warnings():
         warnings.simplefilter("always", TextOrderingWarning)
@@ -271,8 +280,9 @@ def _written(
         else:
             opened = Table.open(uri, settings.options, engine=spark)
         write: Callable[..., WriteResult] = getattr(opened, operation)
+        chosen = {} if columns is None else {"columns": columns}
         try:
-            return write(rows.rows, progress=progress)
+            return write(rows.rows, progress=progress, **chosen)
         except InvalidRecordError as error:
             match = _ROW.match(str(error))
             if match is None:

@@ -23,6 +23,7 @@ def table(tmp_path: Path) -> Path:
         ("trip,at,Fare", "rename it to 'fare'"),
         ("trip,at,fair", "did you mean 'fare'?"),
         ("trip,at", "without the column 'fare'"),
+        ("trip,at", "`--columns partial`"),
         ("trip,at,fare,tip", "--add-columns"),
     ],
 )
@@ -53,6 +54,30 @@ def test_a_column_that_is_left_out_becomes_null_only_where_that_is_allowed(table
     less.write_text("trip,at\na,1772496000001\n")
     run_json("ingest", table, less, "--option", "hoodie.write.set.null.for.missing.columns=true")
     assert Table.open(str(table)).snapshot().to_arrow().column("fare").to_pylist() == [None]
+
+
+def test_a_writer_from_before_a_new_column_keeps_its_values(table: Path, tmp_path: Path) -> None:
+    opened = Table.open(str(table))
+    opened.alter(add={"tip": "double"})
+    opened.update({"tip": "0.5"}, where="trip = 'a'")
+    old = tmp_path / "old.csv"
+    old.write_text("trip,at,fare\na,1772496000001,4.5\nb,1772496000002,5.5\n")
+    assert "`--columns partial`" in run("ingest", table, old).stderr
+    assert run_json("ingest", table, old, "--columns", "partial")["rows"] == 2
+    rows = opened.snapshot().to_arrow().select(["trip", "fare", "tip"]).to_pylist()
+    assert sorted(rows, key=lambda row: row["trip"]) == [
+        {"trip": "a", "fare": 4.5, "tip": 0.5},
+        {"trip": "b", "fare": 5.5, "tip": None},
+    ]
+
+
+@pytest.mark.parametrize("more", [("--op", "insert"), ("--add-columns",)])
+def test_partial_columns_are_of_an_upsert_alone(more: tuple[str, ...], table: Path, tmp_path: Path) -> None:
+    old = tmp_path / "old.csv"
+    old.write_text("trip,at\na,1772496000001\n")
+    answer = run("ingest", table, old, "--columns", "partial", *more)
+    assert answer.exit_code == 2
+    assert "--columns partial is of an upsert" in answer.stderr
 
 
 def test_a_json_number_in_a_text_column_is_refused_with_its_own_cure(table: Path, tmp_path: Path) -> None:
