@@ -70,8 +70,13 @@ def test_a_fresh_world_keeps_every_promise() -> None:
     _judged(run_world(Lot.of(secrets.randbelow(10**9))))
 
 
-@pytest.mark.proof
-@pytest.mark.parametrize("first", [1, secrets.randbelow(10**9)], ids=["the same", "fresh"])
+@pytest.mark.parametrize(
+    "first",
+    [
+        pytest.param(1, id="the same", marks=pytest.mark.broad),
+        pytest.param(secrets.randbelow(10**9), id="fresh", marks=pytest.mark.proof),
+    ],
+)
 def test_worlds_of_two_minutes_keep_every_promise(first: int) -> None:
     deadline, counts, broken = time.monotonic() + MINUTES * 60, Counter[str](), list[str]()
     for seed in _seeds(first, deadline):
