@@ -230,6 +230,8 @@ class WriteInstants:
         if not self._is_gone(instant):
             return
         with self.lock.acquire() as lease:
+            # On version 6 a rollback that others began names log files, which then stay.
+            self.rollback.end_begun(*self.files.config_and_timeline(), lease)
             # A file that this process put too late may belong to no file slice.
             table = ListedTable.load(self.files)
             if self._is_gone(instant):
