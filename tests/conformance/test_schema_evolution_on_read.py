@@ -30,9 +30,10 @@ def rows(ms: int, **words: str) -> list[dict[str, Any]]:
 def altered(judge: HudiJudge, path: Path, *changes: str) -> None:
     """Alters the table by Hudi's SQL with schema evolution on read."""
     name = f"altered_{path.name}_{judge.version.replace('.', '')}"
-    settings = [f"set {key}={value}" for key, value in EVOLVES.items()]
+    before = [f"set {key}={value}" for key, value in EVOLVES.items()]
     create = f"create table if not exists {name} using hudi location '{path}'"
-    for statement in (*settings, create, *(f"alter table {name} {change}" for change in changes)):
+    after = [f"reset {key}" for key in EVOLVES]  # other tests have the same session
+    for statement in (*before, create, *(f"alter table {name} {change}" for change in changes), *after):
         judge.sql(statement)
 
 
