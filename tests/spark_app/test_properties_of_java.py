@@ -1,6 +1,6 @@
 """hoodie.properties against Java's own reader, which every other engine uses."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -32,8 +32,7 @@ _TEXTS = st.lists(st.builds(str.__add__, _LINES, _ENDS), max_size=5).map("".join
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=_TEXTS)
 def test_settings_are_what_java_reads(text: str, spark: "SparkSession") -> None:
-    jvm = spark.sparkContext._jvm
-    assert jvm is not None
+    jvm: Any = spark.sparkContext._jvm
     read = jvm.java.util.Properties()
     read.load(jvm.java.io.StringReader(text))
     assert parse_properties(text) == {key: value.rstrip() for key, value in dict(read).items()}

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import Any
 
 import pytest
 
@@ -111,14 +110,14 @@ class _Overtaken(FaultyStorage):
     count = 0
     is_overtaken = False
 
-    def _read(self, kind: str, path: str, act: Callable[[], Any]) -> Any:
+    def _read(self, kind: str, path: str, read: Callable[[], bytes]) -> bytes:
         self.count += 1
         if self.count - 1 == self.number:
             with suppress(EventideError):
                 with suppress(SimulatedCrash):
                     self.others()
                 self.is_overtaken = True
-        return super()._read(kind, path, act)
+        return super()._read(kind, path, read)
 
 
 @pytest.mark.parametrize("version", [6, 9])
