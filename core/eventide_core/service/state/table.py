@@ -106,6 +106,7 @@ class TableState:
         config, timeline = files.config_and_timeline()
         listing = files.committed_files(config, timeline)
         if listing is not None:
+            files.listed_partitions = frozenset(file.partition for file in listing)  # so none is read once more
             with suppress(*_NOT_WHOLE):  # then list the directories
                 state = cls._of(files, config, timeline, lambda: listing)
                 state.require_files()
