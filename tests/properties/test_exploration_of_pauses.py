@@ -5,6 +5,7 @@ everybody is asleep, dead or done, and then others can go on. A schedule that is
 in threads and under the file lock, and printed.
 """
 
+from functools import partial
 from itertools import combinations_with_replacement
 
 import pytest
@@ -17,32 +18,33 @@ from support.reach import reached
 pytestmark = [pytest.mark.campaign, pytest.mark.slow]
 
 AWAKE = Dying.NOBODY
+PAUSED = partial(Search, dying=AWAKE, is_for_stock=True)
 
 SLICES = {
-    "plan": Search(("write", "go on"), 1, dying=AWAKE),
-    "execute": Search(("execute", "undo"), 1, dying=AWAKE),
-    "compact": Search(("execute", "undo"), 1, dying=AWAKE),
-    "foreign": Search(("execute", "write"), 1, dying=AWAKE),
-    "write": Search(("undo", "write"), 1, dying=AWAKE),
-    "clean": Search(("clean", "save"), 1, dying=AWAKE),
-    "undo": Search(("undo", "write"), 1, dying=AWAKE),
-    "archive": Search(("archive", "write"), 1, dying=AWAKE),
-    "save": Search(("clean", "write"), 1, dying=AWAKE),
-    "restore": Search(("write",), 1, dying=AWAKE),
+    "plan": PAUSED(("write", "go on"), 1),
+    "execute": PAUSED(("execute", "undo"), 1),
+    "compact": PAUSED(("execute", "undo"), 1),
+    "foreign": PAUSED(("execute", "write"), 1),
+    "write": PAUSED(("undo", "write"), 1),
+    "clean": PAUSED(("clean", "save"), 1),
+    "undo": PAUSED(("undo", "write"), 1),
+    "archive": PAUSED(("archive", "write"), 1),
+    "save": PAUSED(("clean", "write"), 1),
+    "restore": PAUSED(("write",), 1),
 }
 """Of each kind of process, what takes seconds."""
 
 DEEP = {
-    "a compaction whose plan others ran": ("execute", Search(("execute", "go on"), 2, dying=AWAKE)),
-    "an attempt at a plan of another engine that others ran": ("foreign", Search(("execute", "go on"), 2, dying=AWAKE)),
-    "a write that a rollback overtakes": ("write+undo", Search(dying=AWAKE)),
-    "a savepoint whose files others clean": ("save", Search(("go on",), 2, dying=AWAKE)),
-    "a plan that writers follow when it is withdrawn": ("plan", Search(("write",), 1, dying=AWAKE)),
+    "a compaction whose plan others ran": ("execute", PAUSED(("execute", "go on"), 2)),
+    "an attempt at a plan of another engine that others ran": ("foreign", PAUSED(("execute", "go on"), 2)),
+    "a write that a rollback overtakes": ("write+undo", PAUSED()),
+    "a savepoint whose files others clean": ("save", PAUSED(("go on",), 2)),
+    "a plan that writers follow when it is withdrawn": ("plan", PAUSED(("write",), 1)),
     "a plan that others run before it is withdrawn": (
         "plan",
-        Search(("execute", "go on"), 3, naps=2, dying=AWAKE, at=at_changes),
+        PAUSED(("execute", "go on"), 3, naps=2, at=at_changes),
     ),
-    "a restore that was decided on before others wrote": ("restore", Search(("write",), 2, dying=AWAKE)),
+    "a restore that was decided on before others wrote": ("restore", PAUSED(("write",), 2)),
 }
 """Schedules that were wrong once, each with the smallest search that has it."""
 

@@ -1,8 +1,10 @@
 """What the exploration of pauses goes through: tables, the processes that fall asleep, the others, and the judge."""
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Final
+from unittest.mock import patch
 
 from eventide.bootstrap import Application
 from eventide.testing.crash_enumeration import Bench, Moment, Protocol
@@ -30,12 +32,14 @@ from eventide_core.config import LinkChoice
 from eventide_core.errors import EventideError, PlanMismatchError
 from eventide_core.ports import NoProgress
 from eventide_core.service.facts.needed_files import savepoints_of
-from eventide_core.table.timeline.instant import Action
+from eventide_core.table.timeline.instant import Action, Instant
 from eventide_core.table.timeline.plans import CutMode
+from eventide_core.table.timeline.timeline import Timeline
 from support.pasts import EARLY, begin_and_die
 from support.paused import OWN, Rows, archive, by_key, clean, compact, difference, ingest, merged, verified
 from support.service_cases import shown
 
+_READS_TIMELINE: Final = "eventide_core.access.active_timeline.timeline_of"
 _FIRST_MS = 200
 _STEP_MS = 10
 
@@ -44,8 +48,8 @@ _STEP_MS = 10
 class Known:
     """What others have written that counts, by number, and the number of their next write.
 
-    `saved` and `asked` are what counted when the first savepoint and the request of a restore appeared. `is_restored`: a
-    restore has completed.
+    `saved` and `asked` are what counted when the first savepoint was begun, of the latest write then, and when a restore was
+    requested. `is_restored`: a restore has completed.
     """
 
     written: tuple[int, ...] = ()
@@ -59,7 +63,7 @@ def noted(notes: Hashable, before: Files, after: Files) -> Hashable:
     """A restore undoes what counted when it was requested, but for what the savepoint keeps."""
     assert isinstance(notes, Known)
     kinds = {path.partition(".hoodie/")[2].partition(".")[2] for path in after.keys() - before.keys()}
-    if "savepoint" in kinds and notes.saved is None:
+    if "savepoint.inflight" in kinds and notes.saved is None:
         notes = replace(notes, saved=notes.written)
     if "restore.requested" in kinds:
         notes = replace(notes, asked=notes.written)
@@ -67,6 +71,10 @@ def noted(notes: Hashable, before: Files, after: Files) -> Hashable:
         kept = tuple(n for n in notes.written if n not in notes.asked or n in (notes.saved or ()))
         notes = replace(notes, written=kept, is_restored=True)
     return notes
+
+
+def _as_it_is(files: Iterable[Instant], _evidence: object) -> Timeline:
+    return Timeline.of(files)
 
 
 def commit_of(number: int) -> Commit:
@@ -175,9 +183,9 @@ class Sleeper:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A table at a moment, its rows, the processes that fall asleep, and the rows after a restore.
+    """A table at a moment, its rows, and the processes that fall asleep.
 
-    `is_saved`: there is a savepoint.
+    `is_saved`: there is a savepoint, of a moment when the rows were `restored`.
     """
 
     bench: Bench
@@ -197,13 +205,24 @@ class Scene:
         actors = [sleeper.run for sleeper in self.sleepers]
         return Pauses(self.bench, self.start, actors, chosen, notes=noted, first=self.known)
 
-    def wrong(self, found: Found) -> str | None:
-        """What is wrong with the table, now and after others went on; None if nothing is."""
+    def wrong(self, found: Found, *, is_for_stock: bool = False) -> str | None:
+        """What is wrong with the table, now and after others went on; None if nothing is.
+
+        `is_for_stock`: also what a reader sees that takes the files of the timeline as they are. Who has ended has left none
+        that came too late.
+        """
         notes = found.world.notes
         assert isinstance(notes, Known)
         bench = self.bench
         with self.decoded.used():
-            bench.load(Moment(found.world.files, found.world.time_ms))
+            step = "for stock"
+            try:
+                bench.load(Moment(found.world.files, found.world.time_ms))
+                problem = self._wrong_for_stock(found, notes) if is_for_stock else None
+                if problem is not None:
+                    return f"{step}: {problem}"
+            except EventideError as error:
+                return f"{step}: {type(error).__name__}: {error}"
             step = "now"
             try:
                 problem = self._wrong_rows(found, notes)
@@ -216,6 +235,19 @@ class Scene:
                 return f"{step}: {problem}" if problem else None
             except EventideError as error:
                 return f"{step}: {type(error).__name__}: {error}"
+
+    def _wrong_for_stock(self, found: Found, notes: Known) -> str | None:
+        with patch(_READS_TIMELINE, _as_it_is):
+            problem = self._wrong_rows(found, notes)
+        if problem is not None or any(point.step is not None for point in found.points):
+            return problem
+        process = self.bench.process()
+        timeline = process.state().timeline
+        if any(pending.action in (Action.ROLLBACK, Action.RESTORE) for pending in timeline.pending):
+            return None  # whoever continues it removes the rest
+        if timeline.strays:
+            return f"left behind: {', '.join(stray.file_name for stray in timeline.strays)}"
+        return verified(process) or None
 
     def _wrong_rows(self, found: Found, notes: Known) -> str | None:
         process = self.bench.process()
@@ -233,19 +265,20 @@ class Scene:
                 is_done = point.step is None and point.failure is None
                 with_own = [[*those, sleeper.own] for those in commits]
                 commits = with_own if is_done and not notes.is_restored else [*with_own, *commits]
-        base = frozenset((self.restored if notes.is_restored else self.rows).values())
+        base = frozenset((self.restored if notes.is_restored and self.is_saved else self.rows).values())
         return [merged(base, those) for those in commits]
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """How far a search goes: see `Pauses.all`. `others` are names of OTHERS."""
+    """How far a search goes: see `Pauses.all`. `others` are names of OTHERS. `is_for_stock`: see `Scene.wrong`."""
 
     others: tuple[str, ...] = ()
     most_others: int = 3
     naps: int = 1
     dying: Dying = Dying.ASLEEP
     at: At = anywhere
+    is_for_stock: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +306,7 @@ def explore(scene: Scene, search: Search, counted: Counted) -> Wrong | None:
             continue
         judged.add(key)
         counted.judged += 1
-        problem = scene.wrong(found)
+        problem = scene.wrong(found, is_for_stock=search.is_for_stock)
         if problem is not None:
             return Wrong(problem, found)
     return None
@@ -285,7 +318,8 @@ def replayed(scene: Scene, search: Search, found: Found) -> str | None:
     others = {name: OTHERS[name] for name in search.others}
     moment, notes, failures = replay(pauses.actors, scene.start, found.schedule, others, noted, scene.known)
     points = tuple(replace(point, failure=failure) for point, failure in zip(found.points, failures, strict=True))
-    return scene.wrong(replace(found, world=World(moment.files, None, moment.time_ms, notes), points=points))
+    replayed_end = replace(found, world=World(moment.files, None, moment.time_ms, notes), points=points)
+    return scene.wrong(replayed_end, is_for_stock=search.is_for_stock)
 
 
 def scene(name: str, layout: Layout) -> Scene:

@@ -17,8 +17,9 @@ from eventide_core.service.transaction.outcome import Outcome
 from eventide_core.service.write.instants import WriteInstants
 from support.explored import Search
 
-UNDONE = Search(("undo", "go on"), 2, dying=Dying.NOBODY)
-UNDONE_AND_WRITTEN = Search(("undo", "write"), 2, dying=Dying.NOBODY)
+UNDONE = Search(("undo", "go on"), 2, dying=Dying.NOBODY, is_for_stock=True)
+UNDONE_AND_WRITTEN = Search(("undo", "write"), 2, dying=Dying.NOBODY, is_for_stock=True)
+UNDONE_BEFORE_A_DEATH = Search(("undo",), 1, dying=Dying.ANYWHERE, is_for_stock=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ FENCES = (
         lambda p: p.setattr("eventide_core.service.compaction.completion.claim_outcome", _as_wanted),
         "execute",
         9,
-        UNDONE_AND_WRITTEN,
+        UNDONE_BEFORE_A_DEATH,
     ),
     Fence(
         "a rollback claims the outcome",
@@ -92,21 +93,21 @@ FENCES = (
     ),
     Fence(
         "a compaction removes its late inflight file",
-        lambda p: p.setattr(Transaction, "_withdraw", _nothing),
+        lambda p: p.setattr(Transaction, "_discard", _nothing),
         "execute",
         9,
         UNDONE_AND_WRITTEN,
     ),
     Fence(
         "a rollback withdraws its late files",
-        lambda p: p.setattr(Transaction, "_withdraw", _nothing),
+        lambda p: p.setattr(Transaction, "_discard", _nothing),
         "undo",
         9,
         UNDONE,
     ),
     Fence(
         "a plan is withdrawn if it is late",
-        lambda p: p.setattr(Transaction, "_withdraw", _nothing),
+        lambda p: p.setattr(Transaction, "_discard", _nothing),
         "plan",
         9,
         UNDONE,

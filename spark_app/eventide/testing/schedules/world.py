@@ -111,8 +111,12 @@ class Worlds:
 
     def moment(self, world: int) -> Moment:
         """The files of a world. Before the next step, the caller can load these or other files into the same storage."""
-        self._loaded = None
+        self.forget_storage()
         return Moment(self._worlds[world].files, self._worlds[world].time_ms)
+
+    def forget_storage(self) -> None:
+        """Someone else has used the bench: the next step loads its world again."""
+        self._loaded = None
 
     def can(self, world: int, step: Step) -> bool:
         """True if the step is possible now. Only taking a lock that is held isn't."""
