@@ -212,7 +212,8 @@ class TableFacts:
 
         1. Of a slice that is as new as the file group's latest base file, nothing may be gone.
         2. Cleaning takes older slices as a whole: a log file that is gone where its base file stayed was lost. Not so
-           where a savepoint keeps that base file, which keeps the log files of its time alone.
+           where a savepoint keeps that base file, which keeps the log files of its time alone, nor where a clean says that
+           it removed the log file: a base file between the two may have gone with it, and its commit into the archive.
         """
         kept = {path for paths in self.removals.saved.values() for path in paths}
         lost: dict[str, tuple[str, WriteStat]] = {}
@@ -225,7 +226,7 @@ class TableFacts:
                 lost[path] = (time, stat)
             elif LogFileName.parse(path.rpartition("/")[2]) is not None:
                 base = bases.get(at)
-                if base is not None and base in self.sizes and base not in kept:
+                if base is not None and base in self.sizes and base not in kept and path not in self._cleaned:
                     lost[path] = (time, stat)
         return lost
 
@@ -238,17 +239,21 @@ class TableFacts:
         since = self.removals.cleans_known_since
         if self.unreadable or since is None:
             return {}
-        removed = {path for paths in self.removals.cleans.values() for path in paths}
         lost: dict[str, tuple[str, WriteStat]] = {}
         for path, (time, stat) in self._absent.items():
             base = BaseFileName.parse(path.rpartition("/")[2])
-            if base is None or path in self.missing or path in removed:
+            if base is None or path in self.missing or path in self._cleaned:
                 continue
             bases = self.known_bases.get((stat.partition, stat.file_id), {})
             after = [instant for instant in bases if instant > base.instant]
             if after and since <= min(after):
                 lost[path] = (time, stat)
         return lost
+
+    @cached_property
+    def _cleaned(self) -> frozenset[str]:
+        """The files that completed cleans say they removed."""
+        return frozenset(path for paths in self.removals.cleans.values() for path in paths)
 
     @cached_property
     def _absent(self) -> Mapping[str, tuple[str, WriteStat]]:
