@@ -128,6 +128,8 @@ class MetadataCompaction:
                 return True  # another engine compacts at the same instant
             if self._is_obsolete():
                 return self._withdraw(lease)
+        elif self._is_of_earlier_table():
+            return self._withdraw(lease)
         self.transaction.put(lease, State.INFLIGHT)
         stats = [stat for stat in self._compacted(lease) if stat is not None]
         if self._has_late_logs(self.compactor.table.load()):
@@ -150,6 +152,13 @@ class MetadataCompaction:
             lease.check()
             stats.append(write(operation))
         return stats
+
+    def _is_of_earlier_table(self) -> bool:
+        """Whether files that the plan merges are gone: it came late, and the metadata table has been made again since."""
+        bases = (op.base_path for op in self.plan.operations if op.base_path is not None)
+        logs = (log.path for op in self.plan.operations for log in op.compacted)
+        paths = (f"{METADATA_DIRECTORY}/{path}" for path in (*bases, *logs))
+        return any(self.compactor.storage.stat(path) is None for path in paths)
 
     def _is_obsolete(self) -> bool:
         """Whether a writer that shares no lock has compacted or written since the plan was made."""

@@ -18,7 +18,7 @@ from eventide_core.service.metadata_table import compaction
 from eventide_core.service.metadata_table.compaction import MetadataCompaction
 from eventide_core.service.metadata_table.upkeep import revert_update
 from eventide_core.table.settings.metadata_table import RowChange
-from eventide_core.table.timeline.instant import instant_epoch_ms, instant_time
+from eventide_core.table.timeline.instant import State, instant_epoch_ms, instant_time
 from eventide_core.table.timeline.plans import PlannedOperation
 from support import golden, metadata_updates
 from support.metadata_updates import (
@@ -326,3 +326,21 @@ def test_of_two_that_compact_at_once_one_wins(table: Path) -> None:
     assert len(completed_compactions(table)) == 1
     assert listed(table) == said
     assert log_counts(table) == [0]
+
+
+def test_a_plan_that_arrives_after_a_rebuild_is_withdrawn(table: Path) -> None:
+    """Its process died, and the request to put it was slow."""
+    write(table, *range(UPDATES))
+    late = due(table)
+    assert late is not None
+    data = late.compactor.codec.encode_plan(late.plan)
+    for log in (table / ".hoodie" / "metadata" / "files").glob(".*.log.*"):
+        log.rename(log.with_name(log.name.replace(".log.", ".log.1")))  # as a new one names them
+    said = listed(table)
+    late.transaction.put(NoLock(), State.REQUESTED, data)
+    begun = compactor(LocalStorage(table)).begun()
+    assert begun is not None
+    assert begun.run(NoLock())
+    assert compactor(LocalStorage(table)).begun() is None
+    assert completed_compactions(table) == []
+    assert listed(table) == said
