@@ -45,6 +45,10 @@ DEEP = {
         PAUSED(("execute", "go on"), 3, naps=2, at=at_changes),
     ),
     "a restore that was decided on before others wrote": ("restore", PAUSED(("write",), 2)),
+    "a write that dies with a late log file": ("write", Search(("undo",), 1, dying=Dying.ANYWHERE)),
+    "an attempt that dies with a late base file": ("foreign", Search(("execute",), 1, dying=Dying.ANYWHERE)),
+    "a clean that dies with a late request": ("clean", Search(("go on",), 1, dying=Dying.ANYWHERE)),
+    "a rollback that dies with a late request": ("undo", Search(("go on",), 1, dying=Dying.ANYWHERE)),
 }
 """Schedules that were wrong once, each with the smallest search that has it."""
 

@@ -1,4 +1,4 @@
-"""The files that something other than a file slice needs, and those that nothing needs."""
+"""The files that something other than a file slice needs."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -8,10 +8,10 @@ from eventide_core.action.maintenance.clean_planner import linked_targets
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.service.state.window_consumers import kept_for_consumers
-from eventide_core.table.files.file_name import BaseFileName, LogFileName
+from eventide_core.table.files.file_name import LogFileName
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.file_system_view import DataFile
-from eventide_core.table.timeline.instant import Action, Instant, State
+from eventide_core.table.timeline.instant import Action, Instant
 from eventide_core.table.timeline.plans import CompactionPlan
 from eventide_core.table.timeline.savepoint_metadata import SavepointMetadata
 from eventide_core.table.timeline.timeline import Timeline
@@ -88,35 +88,3 @@ def is_left_over_of_pending(state: TableState, log: LogFileName) -> bool:
     layout, compaction = state.config.layout, state.timeline.find(log.instant)
     is_of_slice = not layout.names_logs_by_write and layout.may_be_left_over(log)
     return is_of_slice and compaction is not None and not compaction.is_completed
-
-
-def stray_files(files: TableFiles, state: TableState) -> tuple[str, ...]:
-    """The files of instants that were undone: left-overs, which Hudi's own rollback does not remove, and late files.
-
-    For an instant before the active timeline, only eventide's own record of the undoing decides: the instant may also
-    have been archived and forgotten. Nothing else has the name of such a file but, on version 6, a writer's log file in
-    the slice of a plan.
-    """
-    start, undone = state.timeline.start, state.timeline.undone
-    gone = {
-        instant
-        for instant in sorted(state.ended)
-        if state.timeline.find(instant) is None
-        and (instant in undone or (start is not None and instant > start))
-        and not _is_planned(files, state, instant)
-    }
-    strays: list[str] = []
-    for file in state.listing:
-        match file.parsed:
-            case LogFileName() as log if log.instant in gone and state.config.layout.may_be_left_over(log):
-                strays.append(file.path)
-            case BaseFileName() as base if base.instant in gone and base.instant in undone:
-                strays.append(file.path)
-            case _:
-                pass
-    return tuple(strays)
-
-
-def _is_planned(files: TableFiles, state: TableState, instant: str) -> bool:
-    """Whether the compaction is on the timeline now: an outdated listing must not make its files strays."""
-    return files.on_timeline(state.config).exists(Instant(instant, Action.COMPACTION, State.REQUESTED))

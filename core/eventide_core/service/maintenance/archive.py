@@ -25,14 +25,13 @@ from eventide_core.action.metadata_table.compaction import earliest_needed
 from eventide_core.config import Options
 from eventide_core.errors import ConfigError
 from eventide_core.ports import ArchivedAction, ArchivedFile, ArchivedTimeline, Clock, FileInfo, Lease, TableLock
-from eventide_core.service.facts.needed_files import stray_files
+from eventide_core.service.facts.stray_files import stray_files
 from eventide_core.service.maintenance.clean import Cleaner
 from eventide_core.service.rollback.savepoint import settled_state
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.service.transaction.outcome import settled_outcomes
 from eventide_core.service.transaction.timeline_files import TimelineFiles, delete_each
-from eventide_core.table.files.file_name import instant_in
 from eventide_core.table.property_keys import CREATE_SCHEMA
 from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.settings.table_config import TableConfig
@@ -145,14 +144,13 @@ class Archiver:
         )
 
     def _facts(self, state: TableState) -> ArchiveFacts:
-        strays = (instant_in(path.rpartition("/")[2]) for path in stray_files(self.files, state))
         retained = self.cleaner.earliest_retained(state)
         replaced = {time for group, time in state.replaced_at.items() if group in state.view.slices}
         return ArchiveFacts(
             timeline=state.timeline,
             bounds={*retained, *replaced, *_sources_of_schema(state)},
             compactions=[time for time, metadata in state.commits.items() if metadata.is_compacted],
-            strays=set(filter(None, strays)),
+            strays=frozenset(stray_files(self.files, state).values()),
             earliest_retained=min(retained, default=None),
             followed_until=self._last_compaction_of_metadata_table(state.config),
         )

@@ -17,7 +17,7 @@ A clean that another engine has planned may name files that only a link of event
 completed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
@@ -40,9 +40,9 @@ from eventide_core.service.facts.needed_files import (
     needed_paths,
     savepoints_of,
     still_needed,
-    stray_files,
 )
 from eventide_core.service.facts.planning import unused_instant
+from eventide_core.service.facts.stray_files import stray_files
 from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
 from eventide_core.service.rollback.instant import Rollback
 from eventide_core.service.rollback.savepoint import settled_state
@@ -114,7 +114,7 @@ class Cleaner:
                 left = instants_with_markers_or_heartbeat(self.files.storage)
                 state = settled_state(self.files, self.clock, lease)
                 check_undoing(state.timeline)
-                self._remove_orphans(sorted(left - {i.requested_time for i in state.timeline.pending}))
+                self._remove_orphans(left, state)
                 terms = self._terms(state, retain_commits)
                 decision = self._decide(state, terms)
                 plan = self._begin(state, decision, terms, lease, beating) if decision.deleted else None
@@ -165,10 +165,16 @@ class Cleaner:
         self.liveness.heartbeats.start(instant)
         beating.callback(self.liveness.heartbeats.stop, instant)
 
-    def _remove_orphans(self, ended: Sequence[str]) -> None:
-        """Removes markers and heartbeats of completed actions, and of those whose process died before they began."""
-        for instant in ended:
-            if not self.liveness.is_known_alive(instant):
+    def _remove_orphans(self, left: AbstractSet[str], state: TableState) -> None:
+        """Removes markers and heartbeats of completed actions, and of those whose process died before they began.
+
+        It may only have been paused, and puts its request when it wakes up. The heartbeat then shows whose request it is, so
+        it stays for an hour.
+        """
+        lately = local_instant_time(state.config, state.timeline, self.clock.now_ms() - _HOUR_MS, self.clock)
+        for instant in sorted(left - {i.requested_time for i in state.timeline.pending}):
+            has_begun = state.timeline.find(instant) is not None or instant in state.ended
+            if (has_begun or instant < lately) and not self.liveness.is_known_alive(instant):
                 remove_markers_and_heartbeat(self.files.storage, instant)
 
     def _decide(self, state: TableState, terms: CleanTerms) -> CleanDecision:
@@ -178,7 +184,7 @@ class Cleaner:
             replaced_at=state.replaced_at,
             needed=needed_paths(self.files, state),
             links=links_of(state),
-            strays=stray_files(self.files, state),
+            strays=frozenset(stray_files(self.files, state)),
         )
         return decide_clean(facts, terms)
 

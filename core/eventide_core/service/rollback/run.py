@@ -27,8 +27,8 @@ from dataclasses import dataclass
 from eventide_core.action.maintenance.rollback_planner import SharedLogs, plan_rollback
 from eventide_core.errors import BusyError, InstantNotFoundError, StorageError
 from eventide_core.ports import AddedFile, FileChanges, Heartbeats, Lease
+from eventide_core.service.facts.block_headers import rolls_back
 from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
-from eventide_core.service.rollback.shared_logs import rolls_back
 from eventide_core.service.state.markers_and_heartbeats import remove_markers_and_heartbeat
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles

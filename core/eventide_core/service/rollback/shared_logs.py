@@ -3,17 +3,14 @@
 They are those of version 6, also after an upgrade.
 """
 
-from collections.abc import Iterator
-from functools import partial
-
 from eventide_core.action.maintenance.rollback_planner import SharedLogs
 from eventide_core.errors import RefusedError
 from eventide_core.ports import Storage
+from eventide_core.service.facts.block_headers import block_headers
 from eventide_core.service.state.markers_and_heartbeats import marked_paths
 from eventide_core.service.state.table import TableState
 from eventide_core.table.files.file_name import LogFileName
-from eventide_core.table.files.log_block import BlockType, HeaderKey, LogBlock, read_blocks
-from eventide_core.table.files.read_ahead import ReadAhead
+from eventide_core.table.files.log_block import BlockType
 from eventide_core.table.timeline.file_system_view import DataFile
 
 
@@ -59,16 +56,3 @@ def logs_of_completed_write(storage: Storage, state: TableState, instant: str) -
                     "with Hudi first"
                 )
     return SharedLogs(broken=shared)
-
-
-def rolls_back(storage: Storage, file: DataFile, instant: str) -> bool:
-    """Whether the log file holds a command block that rolls back the instant's blocks."""
-    return any(
-        block.block_type is BlockType.COMMAND and block.header.get(HeaderKey.TARGET_INSTANT_TIME) == instant
-        for block in block_headers(storage, file)
-    )
-
-
-def block_headers(storage: Storage, file: DataFile) -> Iterator[LogBlock]:
-    read = ReadAhead(partial(storage.read_range, file.path), file.size)
-    return read_blocks(read, file.size, file.path, is_strict=False)

@@ -1,8 +1,9 @@
 """A table's state at one moment: its settings, timeline, commits and file slices."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from typing import TypeVar
 
@@ -147,7 +148,7 @@ class TableState:
             listing,
             layout=config.layout,
             replaced_at=replaced_at,
-            is_named=lambda instant, path: _is_named(commits, instant, path),
+            is_named=partial(_is_named, commits, archive),
         )
         if config.is_copy_on_write:
             _refuse_logs(view, files.storage.root)
@@ -342,7 +343,7 @@ class TableState:
             files,
             layout=self.config.layout,
             replaced_at={group: time for group, time in self.replaced_at.items() if is_counted(time)},
-            is_named=lambda instant, path: _is_named(self.commits, instant, path),
+            is_named=partial(_is_named, self.commits, self.archive),
         )
 
     def blocks(self, until: str | None = None) -> BlockFilter:
@@ -459,8 +460,8 @@ def archived_writes(archive: ArchivedTimeline, timeline: Timeline, begin: str = 
     return writes if timeline.start is None else (i for i in writes if timeline.is_archived(i.requested_time))
 
 
-def _is_named(commits: dict[str, CommitMetadata], instant: str, path: str) -> bool:
-    commit = commits.get(instant)
+def _is_named(commits: Mapping[str, CommitMetadata], archive: ArchivedTimeline, instant: str, path: str) -> bool:
+    commit = commits.get(instant) or archive.commit(instant)
     return commit is not None and any(stat.path == path for stat in commit.stats)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from eventide_core.ports import Storage
-from eventide_core.service.rollback.shared_logs import block_headers
+from eventide_core.service.facts.block_headers import is_of_one_write
 from eventide_core.table.files.file_group_write import FileGroupWrite
 from eventide_core.table.files.file_name import BaseFileName, LogFileName
 from eventide_core.table.timeline.file_system_view import DataFile
@@ -27,8 +27,6 @@ def _is_made(storage: Storage, file: DataFile, group: FileGroupWrite) -> bool:
             if file.name != group.log_name(log.version - group.first_log_version):
                 return False
             # On version 6 a write of another day may have the same token.
-            return log.instant == group.instant or all(
-                block.instant_time in (None, group.instant) for block in block_headers(storage, file)
-            )
+            return log.instant == group.instant or is_of_one_write(storage, file, group.instant)
         case _:
             return False

@@ -65,7 +65,7 @@ class FileGroupWrite:
     @property
     def write_token(self) -> str:
         """Hudi's three numbers: task, stage, attempt. The stage number distinguishes writes of one day."""
-        return f"{self.number}-{int(self.instant[8:])}-0"
+        return f"{self.number}-{stage_of(self.instant)}-0"
 
     @property
     def base_name(self) -> str:
@@ -101,3 +101,8 @@ def staging_directory(instant: str) -> str:
 
 def heartbeat_path(instant: str) -> str:
     return f"{HEARTBEATS}/{instant}"
+
+
+def stage_of(instant: str) -> str:
+    """The stage in the write tokens of a write's files: its time of the day."""
+    return str(int(instant[8:]))

@@ -63,11 +63,13 @@ class FileSystemView:
     """All file slices of committed data.
 
     `slices` are those of each file group, by base instant; a group that was replaced is there until it is cleaned. File
-    groups are in the order of partition and file ID.
+    groups are in the order of partition and file ID. `overtaken` are base files of attempts that lost: the commit names
+    another one of the same file group and instant.
     """
 
     slices: Mapping[FileGroup, tuple[FileSlice, ...]]
     _replaced_at: Mapping[FileGroup, str]
+    overtaken: tuple[BaseFile, ...] = ()
 
     @classmethod
     def build(
@@ -106,8 +108,10 @@ class FileSystemView:
                     of_group[instant] = base
                 case _:
                     pass  # an uncommitted base file, or not a data file
+        overtaken: list[BaseFile] = []
         for (group, instant), candidates in rivals.items():
-            bases[group][instant] = _named(candidates, instant, is_named)
+            bases[group][instant] = named = _named(candidates, instant, is_named)
+            overtaken += (base for base in candidates if base is not named)
         slices = {
             group: layout.slices(group, bases.get(group, {}), sorted(logs.get(group, []), key=_READER_ORDER), timeline)
             for group in sorted({*bases, *logs})
@@ -115,7 +119,7 @@ class FileSystemView:
         for group, change_log_files in changes.items():
             if slices.get(group):
                 slices[group] = _with_change_log_files(slices[group], change_log_files)
-        return cls({group: own for group, own in slices.items() if own}, dict(replaced_at))
+        return cls({group: own for group, own in slices.items() if own}, dict(replaced_at), tuple(overtaken))
 
     def is_replaced(self, group: FileGroup, as_of: str | None = None) -> bool:
         """Whether a completed replacecommit replaced this file group, now or as of an instant."""
