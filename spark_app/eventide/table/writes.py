@@ -41,9 +41,10 @@ class TableWrites(TableChanges):
         reader, or anything else with Arrow's C stream (`__arrow_c_stream__`). Of several records of a key, only the
         latest is written.
 
-        A column that the table does not have is refused, unless `schema_mode` is "merge", which adds it. A column that the
-        records lack is refused, unless `hoodie.write.set.null.for.missing.columns` is true. Raises InvalidRecordError, which
-        names row and column, and InvalidColumnNameError, before anything is written.
+        A column that the table does not have is refused, unless `schema_mode` is "merge", which adds it, and widens a column
+        of a narrower type. A column that the records lack is refused, unless `hoodie.write.set.null.for.missing.columns` is
+        true. Raises InvalidRecordError, which names row and column, also for a value that the column cannot hold exactly, and
+        InvalidColumnNameError, before anything is written.
 
         With `columns="partial"`, such a column keeps its value, and is null in new rows: the rows are read and written
         whole, as `merge` does, with its errors and its check for other writers.

@@ -25,7 +25,8 @@ def java_hashes(texts: "pa.Array[Any]") -> Hashes:
     hashes = _hashes(np.frombuffer(content, np.uint8), offsets)
     others = np.flatnonzero(~to_flags(pc.string_is_ascii(texts)))
     if len(others):  # Java hashes UTF-16, but Arrow stores UTF-8 bytes.
-        encoded = [text.encode("utf-16-le") for text in texts.take(others).to_pylist()]
+        spelled: list[Any] = texts.take(others).to_pylist()
+        encoded = [text.encode("utf-16-le") for text in spelled]
         ends = np.cumsum([0, *(len(units) // 2 for units in encoded)])
         hashes[others] = _hashes(np.frombuffer(b"".join(encoded), "<u2"), ends)
     return hashes

@@ -93,7 +93,9 @@ def _character(ctx: click.Context, param: click.Parameter, value: str | None) ->
     help="Replaces each character that a column name of Hudi can't hold by two underscores, and says so.",
 )
 @click.option(
-    "--add-columns", is_flag=True, help="Adds columns that the table does not have, instead of refusing them."
+    "--add-columns",
+    is_flag=True,
+    help="Adds columns that the table does not have, and widens narrower ones, instead of refusing them.",
 )
 @click.option(
     "--columns",
@@ -167,7 +169,7 @@ def ingest(
     if sanitize:
         settings = settings.having(SANITIZE_NAMES, "true")
     stated = None if schema_file is None else read_schema(schema_file)
-    types = declared_types(existing, None if stated is None else stated.columns)
+    types = declared_types(existing, None if stated is None else stated.columns, widens=add_columns)
     dialect = _dialect(csv, encoding, list(types))
     sanitizes = Options(settings.options).get(SANITIZE_NAMES)
     with ExitStack() as living:
