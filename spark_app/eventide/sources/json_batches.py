@@ -4,7 +4,6 @@ Texts stay texts, also those that look like times: Arrow alone would take `2026-
 """
 
 import io
-import math
 import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final
@@ -15,11 +14,13 @@ import pyarrow.json
 
 from eventide.sources.source import Source
 from eventide.sources.streams import readable, text_of
+from eventide_adapters.format.columns.exact_cast import keeps_digits
 from eventide_core.errors import InvalidRecordError
 
 _CHUNK_BYTES: Final = 8 << 20
-_WHOLE_IN_A_DOUBLE: Final = 2**53
-_WHOLE: Final = re.compile(rb"(?:^|[\[,])\s*(-?\d{16,})\s*(?=[,\]}])")
+_LONG: Final = rb"-?\d[\d.]{15,}(?:[eE][-+]?\d+)?|-?\d[\d.]*[eE][-+]?\d{3,}"
+_LONG_NUMBER: Final = re.compile(rb"(?:^|[\[,])\s*(%b)\s*(?=[,\]}])" % _LONG)
+"""A number of which a double may lose digits."""
 _CHANGED: Final = re.compile(r"Column\((?P<path>[^)]*)\) changed from (?P<old>\w+) to (?P<new>\w+) in row (?P<row>\d+)")
 _CURES: Final = {
     "specified twice": "remove one",
@@ -102,15 +103,15 @@ def _parsed(chunk: bytes, types: Callable[[str], Any], place: str, first_row: in
     is_declared = False
     try:
         rows = _read(chunk, None)
-        for name in rows.column_names:
-            if types(name) is None:
-                _refuse_rounded(rows.column(name), name, chunk, place, first_row)
         wanted: list[Any] = [
             column.with_type(declared_type(column.type, types(column.name), reads_times=False))
             for column in rows.schema
         ]
         schema, is_declared = pa.schema(wanted), True
-        return rows if schema == rows.schema else _read(chunk, schema)
+        rows = rows if schema == rows.schema else _read(chunk, schema)
+        for name in rows.column_names if _LONG_NUMBER.search(chunk.replace(b":", b",")) else ():
+            _refuse_rounded(rows.column(name), name, chunk, place, first_row)
+        return rows
     except pa.ArrowNotImplementedError as error:
         raise InvalidRecordError(f"source {place!r}: {error}: use Parquet for such a column") from None
     except pa.ArrowException as error:
@@ -118,28 +119,27 @@ def _parsed(chunk: bytes, types: Callable[[str], Any], place: str, first_row: in
 
 
 def _refuse_rounded(column: Any, name: str, chunk: bytes, place: str, first_row: int) -> None:
-    """Raises InvalidRecordError for a whole number that became a double, beside a fraction or by its size, and changed."""
+    """Raises InvalidRecordError for a number of which a column of doubles or floats lost digits."""
     if pa.types.is_struct(column.type):
         for field, inner in zip(column.type, column.flatten(), strict=True):
             _refuse_rounded(inner, field.name, chunk, place, first_row)
     elif pa.types.is_list(column.type):
         _refuse_rounded(pc.list_flatten(column), name, chunk, place, first_row)
-    elif pa.types.is_floating(column.type) and (pc.max(pc.abs(column)).as_py() or 0) >= _WHOLE_IN_A_DOUBLE:
-        for value in re.finditer(rb'"%b"\s*:\s*(\[[^"{}]*|-?\d{16,}\s*[,}])' % re.escape(name.encode()), chunk):
-            number = next((one[1] for one in _WHOLE.finditer(value[1]) if _is_rounded_in(column, one[1])), None)
+    elif pa.types.is_floating(column.type):
+        for value in re.finditer(rb'"%b"\s*:\s*(\[[^"{}]*|(?:%b)\s*[,}])' % (re.escape(name.encode()), _LONG), chunk):
+            number = next((one[1] for one in _LONG_NUMBER.finditer(value[1]) if _is_rounded_in(column, one[1])), None)
             if number is not None:
                 row = first_row + chunk.count(b"\n", 0, value.start()) + 1
                 raise InvalidRecordError(
-                    f"source {place!r}, row {row}: column {name!r}: {number.decode()} has more digits than a double holds: "
-                    "write the column in quotes, or state its type with --schema"
+                    f"source {place!r}, row {row}: column {name!r}: {number.decode()} has more digits than a {column.type} "
+                    "holds: write the column in quotes, or state a decimal with --schema"
                 )
 
 
 def _is_rounded_in(column: Any, digits: bytes) -> bool:
-    """Whether the column has the whole number as another one. A nested field of the same name may hold it exactly."""
-    double = float(digits)
-    is_exact = not math.isinf(double) and int(double) == int(digits)
-    return not is_exact and pc.index(column, pa.scalar(double, column.type)).as_py() >= 0
+    """Whether the column has the number as another one. A nested field of the same name may hold it exactly."""
+    number: Any = pa.scalar(float(digits), column.type)
+    return not keeps_digits(digits.decode(), number.as_py()) and pc.index(column, number).as_py() >= 0
 
 
 def _read(chunk: bytes, schema: pa.Schema | None) -> pa.Table:

@@ -43,7 +43,7 @@ class TableWrites(TableChanges):
 
         A column that the table does not have is refused, unless `schema_mode` is "merge", which adds it, and widens a column
         of a narrower type. A column that the records lack is refused, unless `hoodie.write.set.null.for.missing.columns` is
-        true. Raises InvalidRecordError, which names row and column, also for a value that the column cannot hold exactly, and
+        true. Raises InvalidRecordError, which names row and column, also for a value that a column cannot hold exactly, and
         InvalidColumnNameError, before anything is written.
 
         With `columns="partial"`, such a column keeps its value, and is null in new rows: the rows are read and written

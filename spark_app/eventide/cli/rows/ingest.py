@@ -25,11 +25,12 @@ from eventide.sources.rows import SourceRows, read_rows
 from eventide.sources.schema_file import StatedSchema, read_schema
 from eventide.sources.source import Dialect, Format, Source
 from eventide.sources.streams import known_encoding
+from eventide.sources.text_columns import has_no_value
 from eventide.table.creation import created_by_first_commit, existing_table
 from eventide.table.open_table import task_engine
 from eventide_core.action.write.pending_write import WriteResult
 from eventide_core.config import EVENT_TIME_FIELD, SANITIZE_NAMES, SCHEMA_MODE, Options, SchemaMode
-from eventide_core.errors import EventideError, InvalidRecordError, counted
+from eventide_core.errors import ConfigError, EventideError, InvalidRecordError, counted
 from eventide_core.table.records.avro_names import sanitized, sanitized_names
 from eventide_core.table.records.schema import META_FIELDS
 from eventide_core.table.settings.write_shape import WriteOperation
@@ -189,7 +190,9 @@ def ingest(
         if dry_run:
             if existing is None:
                 # Refuses settings or columns that a table cannot have.
-                new_table(table, _new_schema(rows, stated), settings.options, version=None, **fields)
+                new_table(
+                    table, _new_schema(rows, stated, settings.console.say), settings.options, version=None, **fields
+                )
             event_time = _event_time(existing, fields, Options(settings.options))
             document, parts = preview(rows, None if existing is None else types, event_time, sanitizes=sanitizes)
             settings.console.result(document, *parts)
@@ -258,8 +261,18 @@ def _event_time(existing: Table | None, fields: Mapping[str, Any], options: Opti
     return fields["ordering"] if existing is None else existing.state().config.event_time_field
 
 
-def _new_schema(rows: SourceRows, stated: StatedSchema | None) -> pa.Schema | str:
-    return rows.rows.schema if stated is None else stated.for_a_table
+def _new_schema(rows: SourceRows, stated: StatedSchema | None, say: Callable[[str], None]) -> pa.Schema | str:
+    """The columns of a new table. Raises ConfigError if nothing states or shows their types."""
+    if stated is not None:
+        return stated.for_a_table
+    untyped = [name for name in rows.rows.column_names if has_no_value(rows.rows.column(name))]
+    if untyped and not len(rows.rows):
+        raise ConfigError(
+            "the sources have no rows, which would show the types of the columns: state them with --schema"
+        )
+    if untyped:
+        say(f"a column without a value becomes a text: {', '.join(untyped)}; --schema states another type")
+    return rows.rows.schema
 
 
 def _written(
@@ -277,7 +290,8 @@ def _written(
         warnings.showwarning = lambda message, *_: settings.console.say(f"warning: {message}")
         if existing is None:
             engine = None if spark is None else task_engine(spark)
-            made = created_by_first_commit(uri, _new_schema(rows, stated), settings.options, fields, engine)
+            schema = _new_schema(rows, stated, settings.console.say)
+            made = created_by_first_commit(uri, schema, settings.options, fields, engine)
             opened = Table(uri, settings.options, made)
         else:
             opened = Table.open(uri, settings.options, engine=spark)
