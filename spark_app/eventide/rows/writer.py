@@ -12,6 +12,7 @@ from eventide.rows.own_place import require_own_place
 from eventide.spark.types import arrow_schema_of
 from eventide_adapters.format.avro.from_arrow import avro_schema_of
 from eventide_adapters.format.avro.schema import arrow_schema
+from eventide_adapters.format.columns.plain_types import plain_table
 from eventide_adapters.format.columns.time_patterns import event_time_texts
 from eventide_adapters.format.write.arrow_records import ArrowRecords
 from eventide_adapters.format.write.incoming_schema import refuse_names_alike
@@ -28,7 +29,7 @@ from eventide_core.config import (
     SANITIZE_NAMES,
     Options,
 )
-from eventide_core.errors import ConfigError, InvalidRecordError
+from eventide_core.errors import ConfigError, EventideError, InvalidRecordError
 from eventide_core.ports import IncomingRecords, Storage
 from eventide_core.table.records.avro_names import sanitized, sanitized_names
 from eventide_core.table.records.event_time_texts import ISO_WITH_ZONE, EventTimeTexts
@@ -242,7 +243,20 @@ def _kinds(partition: Sequence[str]) -> dict[str, str]:
 
 
 def arrow_table(records: Any) -> pa.Table:
-    """The records as an Arrow table. Raises InvalidRecordError for a type that has none."""
+    """The records as an Arrow table of plain types. Raises InvalidRecordError for a type that has none."""
+    try:
+        return plain_table(_arrow_table(records))
+    except (pa.ArrowException, ValueError, TypeError) as error:
+        if isinstance(error, EventideError):
+            raise
+        reason = ": ".join(map(str, error.args))
+        raise InvalidRecordError(
+            f"cannot write the {type(records).__name__}: {reason}; give each column a name of its own, and "
+            "values of one type that Arrow has"
+        ) from error
+
+
+def _arrow_table(records: Any) -> pa.Table:
     if isinstance(records, pa.RecordBatch):
         return pa.Table.from_batches([records])
     if isinstance(records, pa.Table):

@@ -6,6 +6,7 @@ some has more digits than a double holds. A value that a number would not give b
 zero or a plus (`007`, `+47`).
 """
 
+import base64
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -22,6 +23,7 @@ _NOT_A_NUMBER: Final = r"^(\+|-?0[0-9xX])"
 _CURES: Final = {
     "expected a zone offset": "; name its zone, as in 2026-11-21T00:00Z",
     "expected no zone offset": "; the column has no zone: give local times",
+    "base64": " in base64",
     "would be lost": "; it has more digits than that holds: state a decimal for a new table",
 }
 _BEYOND_A_LONG: Final = r"^-?[0-9]{19,}$"
@@ -31,6 +33,10 @@ _DECIMAL_DIGITS_MAX: Final = 38
 
 def is_text(kind: Any) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def is_bytes(kind: Any) -> bool:
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind))
 
 
 def as_text(column: Any, name: str, place: str, first_row: int) -> Any:
@@ -52,15 +58,15 @@ def converted(column: Any, kind: Any, name: str, place: str, first_row: int, *, 
     """
     if is_text(kind):
         return column.cast(kind)
-    cells = column if pa.types.is_binary(kind) or not empty_is_null else _cells(column)
+    cells = column if is_bytes(kind) or not empty_is_null else _cells(column)
     try:
-        return exact_cast(cells, kind)
+        return _decoded(cells, kind) if is_bytes(kind) else exact_cast(cells, kind)
     except pa.ArrowNotImplementedError:
         raise InvalidRecordError(
             f"source {place!r}: column {name!r} is of type {kind}, which a text cannot hold: use JSON or Parquet"
         ) from None
     except ValueError as error:
-        row = first_misfit(cells, kind)
+        row = first_misfit(cells, kind, _decoded if is_bytes(kind) else exact_cast)
         hint = next((cure for symptom, cure in _CURES.items() if symptom in str(error)), "")
         raise InvalidRecordError(
             f"source {place!r}, row {first_row + row + 1}: column {name!r}: {cells[row].as_py()!r} is no {kind}{hint}; "
@@ -104,6 +110,16 @@ def _cells(column: Any) -> Any:
     """The column without white space around values, and with nulls for empty texts."""
     trimmed: Any = pc.utf8_trim_whitespace(column)
     return pc.if_else(pc.equal(trimmed, pa.scalar("", trimmed.type)), pa.scalar(None, trimmed.type), trimmed)
+
+
+def _decoded(column: Any, kind: Any) -> Any:
+    """The bytes of texts in base64. Raises ValueError for another text."""
+    try:
+        values = [None if text is None else base64.b64decode(text, validate=True) for text in column.to_pylist()]
+    except ValueError:
+        raise ValueError("not base64") from None
+    array: Any = pa.array(values, kind)
+    return pa.chunked_array([array])
 
 
 def _is_safe(column: Any, kind: Any) -> bool:

@@ -7,6 +7,7 @@ A floating-point number holds a text or a decimal if it gives the same digits ba
 0.10000000000000001 are doubles, and 99999999999999999.99 is none.
 """
 
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, Final
 
@@ -38,6 +39,8 @@ def cast_whole(column: Any, kind: Any, place: str) -> Any:
         row = first_misfit(column, kind)
         wider = _WIDENED.get((kind, own))
         cure = "" if wider is None else f", or widen the column to {wider} by `alter`"
+        if pa.types.is_timestamp(own) and pa.types.is_timestamp(kind):
+            cure = ", as pyarrow.compute.floor_temporal does"
         raise InvalidRecordError(
             f"row {row}: {place} of type {own} does not fit the table's {kind}: {column[row]}: {error}; convert it "
             f"before{cure}"
@@ -60,19 +63,19 @@ def exact_cast(column: Any, kind: Any) -> Any:
     return cast
 
 
-def first_misfit(column: Any, kind: Any) -> int:
-    """The first row that `exact_cast` refuses. At least one is refused."""
+def first_misfit(column: Any, kind: Any, cast: Callable[[Any, Any], Any] = exact_cast) -> int:
+    """The first row that `cast` refuses. At least one is refused."""
     begin, end = 0, len(column)
     while end - begin > 1:
         middle = (begin + end) // 2
-        begin, end = (middle, end) if fits(column.slice(begin, middle - begin), kind) else (begin, middle)
+        begin, end = (middle, end) if fits(column.slice(begin, middle - begin), kind, cast) else (begin, middle)
     return begin
 
 
-def fits(column: Any, kind: Any) -> bool:
-    """Whether the type holds every value exactly."""
+def fits(column: Any, kind: Any, cast: Callable[[Any, Any], Any] = exact_cast) -> bool:
+    """Whether `cast` takes every value."""
     try:
-        exact_cast(column, kind)
+        cast(column, kind)
     except (pa.ArrowException, ValueError):
         return False
     return True

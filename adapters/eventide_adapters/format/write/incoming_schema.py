@@ -32,7 +32,6 @@ from eventide_core.table.settings.write_shape import SchemaRules
 
 _WIDER: Final = {
     ("int", pa.int64()): "long",
-    ("int", pa.uint32()): "long",
     ("int", pa.float32()): "double",
     ("int", pa.float64()): "double",
     ("float", pa.float64()): "double",

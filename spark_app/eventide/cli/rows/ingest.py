@@ -126,7 +126,11 @@ def _character(ctx: click.Context, param: click.Parameter, value: str | None) ->
 @click.option("--quote", metavar="CHAR", callback=_character, help="CSV: the quote; '' for none.  [default: \"]")
 @click.option("--header/--no-header", "has_header", default=True, help="CSV: whether the first row names the columns.")
 @click.option(
-    "--null", "null_words", multiple=True, metavar="WORD", help="CSV: a cell with this word is null. Repeatable."
+    "--null",
+    "null_words",
+    multiple=True,
+    metavar="WORD",
+    help="CSV: a cell with this word is null, instead of empty ones. Repeatable.",
 )
 @click.option(
     "--dry-run", is_flag=True, help="Shows the columns, nulls and event times of the first rows. Writes nothing."
