@@ -1,13 +1,16 @@
 """The writes of records: upserts, inserts, overwrites and deletes."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Self
+
+import pyarrow as pa
 
 from eventide.engine_local import LocalEngine
 from eventide.table.arguments import progress_of
 from eventide.table.changes import TableChanges
 from eventide_core.config import SCHEMA_MODE
-from eventide_core.errors import ConfigError
+from eventide_core.errors import ConfigError, EventideError
 from eventide_core.ports import Progress
 from eventide_core.table.settings.write_shape import WriteOperation
 
@@ -153,7 +156,7 @@ class TableWrites(TableChanges):
         schema_mode: str | None = None,
         sources: "Mapping[Self, SourceState] | None" = None,
     ) -> "WriteResult":
-        from eventide.rows.text_ordering import warn_of_text_ordering
+        from eventide.rows.ordering_warnings import warn_of_ordering
         from eventide.rows.writer import incoming_records
 
         application = self._application
@@ -161,6 +164,13 @@ class TableWrites(TableChanges):
         if session is not None and isinstance(application.engine, LocalEngine):
             application = self._on(session)  # what the indexes need is read where the rows are, not by the driver
         incoming = incoming_records(application, operation, records)
-        warn_of_text_ordering(application, incoming, stacklevel=_CALLER_OF_THE_TABLE)
+        warn_of_ordering(application, incoming, self._a_row, stacklevel=_CALLER_OF_THE_TABLE)
         append = application.append if schema_mode is None else application.append.having(SCHEMA_MODE, schema_mode)
         return self._noting(append, sources).write(operation, incoming, progress_of(progress))
+
+    def _a_row(self, column: str) -> "pa.Table":
+        """A row of the table with that column alone; none if the table has none, or cannot be read: the write goes on."""
+        with suppress(EventideError):
+            if self._application.state().timeline.writes:
+                return self.snapshot().limit(1).to_arrow([column])
+        return pa.table({})

@@ -18,7 +18,7 @@ from eventide.cli.rows.ingest_preview import PREVIEW_ROWS, preview
 from eventide.cli.rows.ingest_target import declared_types, refuse_contradictions
 from eventide.cli.settings import Settings, common_options, table_argument
 from eventide.formatting import format_size
-from eventide.rows.text_ordering import TextOrderingWarning
+from eventide.rows.ordering_warnings import OrderingWarning
 from eventide.rows.writer import new_table
 from eventide.sources.finding import STDIN, SourceFinder
 from eventide.sources.rows import SourceRows, read_rows
@@ -290,7 +290,7 @@ def _written(
     columns: str | None,
 ) -> WriteResult:
     with settings.session() as spark, settings.console.progress() as progress, warnings.catch_warnings():
-        warnings.simplefilter("always", TextOrderingWarning)
+        warnings.simplefilter("always", OrderingWarning)
         warnings.showwarning = lambda message, *_: settings.console.say(f"warning: {message}")
         if existing is None:
             engine = None if spark is None else task_engine(spark)
