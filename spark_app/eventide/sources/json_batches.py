@@ -65,6 +65,8 @@ def declared_type(kind: Any, declared: Any, *, reads_texts: bool) -> Any:
     if pa.types.is_list(kind) and pa.types.is_list(declared):
         item = declared_type(kind.value_type, declared.value_type, reads_texts=reads_texts)
         return pa.list_(kind.value_field.with_type(item))
+    if pa.types.is_temporal(declared) and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+        return kind  # an epoch, whose unit has to be stated
     return declared if reads_texts else _as_texts(declared)
 
 

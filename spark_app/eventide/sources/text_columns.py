@@ -26,6 +26,7 @@ _CURES: Final = {
     "base64": " in base64",
     "would be lost": "; it has more digits than that holds: state a decimal for a new table",
 }
+_WHOLE: Final = r"^-?[0-9]{1,19}$"
 _BEYOND_A_LONG: Final = r"^-?[0-9]{19,}$"
 _DECIMAL: Final = r"^-?(?P<whole>[0-9]+)(?:\.(?P<part>[0-9]+))?$"
 _DECIMAL_DIGITS_MAX: Final = 38
@@ -68,9 +69,34 @@ def converted(column: Any, kind: Any, name: str, place: str, first_row: int, *, 
     except ValueError as error:
         row = first_misfit(cells, kind, _decoded if is_bytes(kind) else exact_cast)
         hint = next((cure for symptom, cure in _CURES.items() if symptom in str(error)), "")
+        if pa.types.is_timestamp(kind) and _all_match(cells.slice(row, 1), _WHOLE):
+            hint = "; if it is an epoch, state its unit, such as --epochs ms"
         raise InvalidRecordError(
             f"source {place!r}, row {first_row + row + 1}: column {name!r}: {cells[row].as_py()!r} is no {kind}{hint}; "
             "correct the value, or declare it as null with --null"
+        ) from None
+
+
+def of_epochs(column: Any, kind: Any, unit: str, name: str, place: str, first_row: int) -> Any:
+    """A column of whole numbers, or of texts of such, as timestamps; any other column as it is.
+
+    Raises InvalidRecordError, which names row and value, for an epoch that the type cannot hold.
+    """
+    is_whole = pa.types.is_integer(column.type) or (is_text(column.type) and _all_match(_cells(column), _WHOLE))
+    if not pa.types.is_timestamp(kind) or not is_whole:
+        return column
+    numbers = _cells(column) if is_text(column.type) else column
+
+    def moments(epochs: Any, wanted: Any) -> Any:
+        return epochs.cast(pa.int64()).cast(pa.timestamp(unit, wanted.tz)).cast(wanted)
+
+    try:
+        return moments(numbers, kind)
+    except pa.ArrowInvalid:
+        row = first_misfit(numbers, kind, moments)
+        raise InvalidRecordError(
+            f"source {place!r}, row {first_row + row + 1}: column {name!r}: {numbers[row]} {unit} is no {kind}: correct the "
+            "value, or --epochs"
         ) from None
 
 
@@ -127,6 +153,10 @@ def _is_safe(column: Any, kind: Any) -> bool:
         return False
     is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
     return not (is_number and _any_matches(column, _NOT_A_NUMBER))
+
+
+def _all_match(column: Any, pattern: str) -> bool:
+    return bool(pc.all(pc.match_substring_regex(column, pattern), min_count=0).as_py())
 
 
 def _any_matches(column: Any, pattern: str) -> bool:

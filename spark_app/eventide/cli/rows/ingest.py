@@ -5,7 +5,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -133,6 +133,11 @@ def _character(ctx: click.Context, param: click.Parameter, value: str | None) ->
     help="CSV: a cell with this word is null, instead of empty ones. Repeatable.",
 )
 @click.option(
+    "--epochs",
+    type=click.Choice(["s", "ms", "us", "ns"]),
+    help="CSV and JSON: whole numbers in a column of timestamps are epochs in this unit.",
+)
+@click.option(
     "--dry-run", is_flag=True, help="Shows the columns, nulls and event times of the first rows. Writes nothing."
 )
 @common_options
@@ -149,6 +154,7 @@ def ingest(
     schema_file: Path | None,
     stated_format: str | None,
     encoding: str | None,
+    epochs: str | None,
     **words: Any,
 ) -> None:
     """Write rows into a table.
@@ -175,7 +181,7 @@ def ingest(
         settings = settings.having(SANITIZE_NAMES, "true")
     stated = None if schema_file is None else read_schema(schema_file)
     types = declared_types(existing, None if stated is None else stated.columns, widens=add_columns)
-    dialect = _dialect(csv, encoding, list(types))
+    dialect = replace(_dialect(csv, encoding, list(types)), epochs=epochs)
     sanitizes = Options(settings.options).get(SANITIZE_NAMES)
     with ExitStack() as living:
         finder = SourceFinder(

@@ -91,3 +91,45 @@ def test_a_column_without_a_value_is_named(tmp_path: Path) -> None:
     source = tmp_path / "x.csv"
     source.write_text("id,fare,city\n1,,\n2,,Oslo\n")
     assert "a column without a value becomes a text: fare;" in run("ingest", tmp_path / "t", source, *NEW).stderr
+
+
+@pytest.mark.parametrize(
+    ("unit", "epoch"), [("s", 1764333000), ("ms", 1764333000001), ("us", 1764333000001002), ("ns", 10**18)]
+)
+@pytest.mark.parametrize("ending", ["csv", "json", "texts.json"])
+def test_epochs_become_timestamps_by_a_stated_unit(tmp_path: Path, ending: str, unit: str, epoch: int) -> None:
+    schema = pa.table({"id": ["a"], "at": pa.array([0], pa.timestamp("us", "UTC"))}).schema
+    Table.create(str(tmp_path / "t"), schema=schema, record_key="id")
+    texts = {
+        "csv": f"id,at\na,{epoch}\nb,\n",
+        "json": f'{{"id": "a", "at": {epoch}}}\n{{"id": "b", "at": null}}\n',
+        "texts.json": f'{{"id": "a", "at": "{epoch}"}}\n{{"id": "b"}}\n',
+    }
+    source = tmp_path / f"x.{ending}"
+    source.write_text(texts[ending])
+    answer = run("ingest", tmp_path / "t", source)
+    assert (answer.exit_code, "state its unit" in answer.stderr or "state their unit" in answer.stderr) == (2, True)
+    run_json("ingest", tmp_path / "t", source, "--epochs", unit)
+    rows = Table.open(str(tmp_path / "t")).snapshot().to_arrow(["id", "at"]).sort_by("id")
+    expected = [pa.scalar(epoch, pa.timestamp(unit, "UTC")).cast(pa.timestamp("us", "UTC")).as_py(), None]
+    assert rows.column("at").to_pylist() == expected
+
+
+@pytest.mark.parametrize(("ending", "value"), [("json", "1.5"), ("json", "1000001"), ("csv", "1000001")])
+def test_an_epoch_that_a_timestamp_cannot_hold_is_refused(tmp_path: Path, ending: str, value: str) -> None:
+    schema = pa.table({"id": ["a"], "at": pa.array([0], pa.timestamp("us", "UTC"))}).schema
+    Table.create(str(tmp_path / "t"), schema=schema, record_key="id")
+    source = tmp_path / f"x.{ending}"
+    source.write_text(f"id,at\na,{value}\n" if ending == "csv" else f'{{"id": "a", "at": {value}}}\n')
+    answer = run("ingest", tmp_path / "t", source, "--epochs", "ns")
+    assert answer.exit_code == 2
+    assert "column 'at'" in answer.stderr
+
+
+def test_an_epoch_in_a_nested_value_is_refused(tmp_path: Path) -> None:
+    kind = pa.struct([("at", pa.timestamp("us", "UTC"))])
+    schema = pa.table({"id": ["a"], "x": pa.array([None], kind)}).schema
+    Table.create(str(tmp_path / "t"), schema=schema, record_key="id")
+    source = tmp_path / "x.json"
+    source.write_text('{"id": "a", "x": {"at": 1764333000001}}\n')
+    assert "nothing says in which unit" in run("ingest", tmp_path / "t", source).stderr
