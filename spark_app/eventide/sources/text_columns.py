@@ -77,7 +77,7 @@ def converted(column: Any, kind: Any, name: str, place: str, first_row: int, *, 
         ) from None
 
 
-def of_epochs(column: Any, kind: Any, unit: str, name: str, place: str, first_row: int) -> Any:
+def of_epochs(column: Any, kind: Any, unit: Any, name: str, place: str, first_row: int) -> Any:
     """A column of whole numbers, or of texts of such, as timestamps; any other column as it is.
 
     Raises InvalidRecordError, which names row and value, for an epoch that the type cannot hold.

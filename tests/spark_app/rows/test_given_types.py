@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from eventide import Table
-from eventide_core.errors import InvalidFilterError, InvalidRecordError, UnsupportedTableError
+from eventide_core.errors import InvalidColumnNameError, InvalidFilterError, InvalidRecordError, UnsupportedTableError
 
 TAKEN: dict[str, tuple[Any, list[Any], Any]] = {
     "dictionary": (pa.dictionary(pa.int8(), pa.string()), ["a", None, "b"], pa.string()),
@@ -45,6 +45,9 @@ REFUSED: dict[str, tuple[Any, Any, str]] = {
     ),
     "decimal256 beyond 38 digits": (pa.decimal256(50, 2), Decimal("9" * 40), "row 1: column 'x' of type decimal256"),
 }
+
+
+SANITIZING = {"hoodie.streamer.source.sanitize.invalid.schema.field.names": "true"}
 
 
 def _by_upsert(path: Path, rows: pa.Table) -> Table:
@@ -119,3 +122,33 @@ def test_an_update_of_a_text_by_a_number_names_the_column(tmp_path: Path) -> Non
     for expression in ("city * 2", "city + 1", "upper(id) - 1", "5", "city || 5"):
         with pytest.raises((InvalidRecordError, InvalidFilterError), match="city"):
             table.update({"city": expression})
+
+
+def test_sanitizing_reaches_the_names_of_nested_fields(tmp_path: Path) -> None:
+    inner = pa.struct([("unit price", pa.float64()), ("n", pa.int64())])
+    columns: dict[str, Any] = {
+        "id": pa.array(["a", "b"]),
+        "a line": pa.array([{"unit price": 1.5, "n": 2}, None], inner),
+        "lines": pa.array([[{"unit price": 0.5, "n": None}], []], pa.list_(inner)),
+        "by-name": pa.array([[("k k", {"unit price": 2.5, "n": 1})], None], pa.map_(pa.string(), inner)),
+    }
+    rows = pa.table(columns)
+    table = Table.create(str(tmp_path / "t"), schema=rows.schema, record_key="id", options=SANITIZING)
+    table.upsert(rows.slice(0, 1))
+    table.upsert(rows.slice(1, 1))
+    found = table.snapshot().to_arrow(["id", "a__line", "lines", "by__name"]).sort_by("id").to_pylist()
+    assert found == [
+        {
+            "id": "a",
+            "a__line": {"unit__price": 1.5, "n": 2},
+            "lines": [{"unit__price": 0.5, "n": None}],
+            "by__name": [("k k", {"unit__price": 2.5, "n": 1})],
+        },
+        {"id": "b", "a__line": None, "lines": [], "by__name": None},
+    ]
+
+
+def test_a_nested_name_that_avro_does_not_allow_is_refused(tmp_path: Path) -> None:
+    rows = pa.table({"id": ["a"], "x": pa.array([{"unit price": 1.5}])})
+    with pytest.raises(InvalidColumnNameError, match=r"'unit price' \(unit__price\)"):
+        _by_upsert(tmp_path / "t", rows)

@@ -3,7 +3,7 @@
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -31,7 +31,7 @@ from eventide.table.open_table import task_engine
 from eventide_core.action.write.pending_write import WriteResult
 from eventide_core.config import EVENT_TIME_FIELD, SANITIZE_NAMES, SCHEMA_MODE, Options, SchemaMode
 from eventide_core.errors import ConfigError, EventideError, InvalidRecordError, counted
-from eventide_core.table.records.avro_names import sanitized, sanitized_names
+from eventide_core.table.records.avro_names import sanitized
 from eventide_core.table.records.schema import META_FIELDS
 from eventide_core.table.settings.write_shape import WriteOperation
 
@@ -208,7 +208,7 @@ def ingest(
             settings.console.result(document, *parts)
             return
         result = _written(settings, table, existing, operation, rows, stated, fields, columns)
-    renamed = _renamed(rows.rows) if sanitizes else {}
+    renamed = _renamed(rows.rows.schema) if sanitizes else {}
     for name, new in renamed.items():
         settings.console.say(f"column {name!r} is named {new!r} in the table")
     settings.console.report_dropped(result.dropped_indexes)
@@ -316,9 +316,13 @@ def _written(
             raise InvalidRecordError(f"{rows.place_of(int(match[1]))}: {str(error)[match.end() :]}") from None
 
 
-def _renamed(rows: pa.Table) -> dict[str, str]:
-    """The columns that have another name in the table."""
-    return {name: new for name, new in sanitized_names(rows.column_names).items() if new != name}
+def _renamed(fields: Iterable[Any]) -> dict[str, str]:
+    """The columns and nested fields that have another name in the table."""
+    renamed: dict[str, str] = {}
+    for field in fields:
+        nested = _renamed(field.type.field(number) for number in range(field.type.num_fields))
+        renamed |= {name: sanitized(name) for name in (field.name,) if sanitized(name) != name} | nested
+    return renamed
 
 
 def _document(result: WriteResult) -> dict[str, Any]:

@@ -111,7 +111,8 @@ def test_epochs_become_timestamps_by_a_stated_unit(tmp_path: Path, ending: str, 
     assert (answer.exit_code, "state its unit" in answer.stderr or "state their unit" in answer.stderr) == (2, True)
     run_json("ingest", tmp_path / "t", source, "--epochs", unit)
     rows = Table.open(str(tmp_path / "t")).snapshot().to_arrow(["id", "at"]).sort_by("id")
-    expected = [pa.scalar(epoch, pa.timestamp(unit, "UTC")).cast(pa.timestamp("us", "UTC")).as_py(), None]
+    moment: Any = pa.timestamp(unit, "UTC")
+    expected = [pa.scalar(epoch, moment).cast(pa.timestamp("us", "UTC")).as_py(), None]
     assert rows.column("at").to_pylist() == expected
 
 
