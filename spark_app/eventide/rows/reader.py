@@ -9,6 +9,7 @@ MissingFileError. Spark's executors don't plan again, as in Hudi: their job fail
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
@@ -410,3 +411,9 @@ def _is_rounded_by_pandas(column: Any) -> bool:
         return False
     ends: Any = pc.min_max(column).as_py()
     return any(abs(end or 0) > 1 << 53 for end in ends.values())
+
+
+def first_row(reading: SliceReading, file_slice: SliceRead, /) -> pa.Table:
+    """The first row of a slice, or none."""
+    batches = (batch for batch in reading(file_slice) if len(batch))
+    return pa.Table.from_batches([batch.slice(0, 1) for batch in islice(batches, 1)], reading.schema)

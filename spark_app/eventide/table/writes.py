@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import pyarrow as pa
@@ -169,8 +170,12 @@ class TableWrites(TableChanges):
         return self._noting(append, sources).write(operation, incoming, progress_of(progress))
 
     def _a_row(self, column: str) -> "pa.Table":
-        """A row of the table with that column alone; none if the table has none, or cannot be read: the write goes on."""
-        with suppress(EventideError):
+        """A row of the table with that column alone, read by a task; none if it has none, or cannot be read."""
+        from eventide.rows.reader import first_row
+
+        with suppress(EventideError):  # the write finds that itself, if it matters there
             if self._application.state().timeline.writes:
-                return self.snapshot().limit(1).to_arrow([column])
+                reading = self.snapshot().limit(1).reading([column])
+                read = partial(first_row, reading.of_slices())
+                return next(iter(self._application.engine.map(read, reading.slices[:1])), pa.table({}))
         return pa.table({})

@@ -82,9 +82,12 @@ def fits(column: Any, kind: Any, cast: Callable[[Any, Any], Any] = exact_cast) -
 
 
 def keeps_digits(text: str, number: float) -> bool:
-    """Whether the number is that of the text, in all of its digits."""
+    """Whether the number, rounded to the digits of the text, is that of the text."""
     stated = Decimal(text)
-    return not stated.is_finite() or stated == Decimal(f"{number:.{len(stated.as_tuple().digits) - 1}e}")
+    if not stated.is_finite():
+        return True
+    last_digit = Decimal(1).scaleb(int(stated.as_tuple().exponent))
+    return abs(stated - Decimal(number)) * 2 <= last_digit
 
 
 def _is_exact(column: Any, cast: Any) -> bool:
