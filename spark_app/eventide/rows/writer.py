@@ -226,7 +226,8 @@ def _sanitized_type(kind: Any) -> Any:
     if pa.types.is_list(kind):
         return pa.list_(kind.value_field.with_type(_sanitized_type(kind.value_type)))
     if pa.types.is_map(kind):
-        return pa.map_(kind.key_field, kind.item_field.with_type(_sanitized_type(kind.item_type)), kind.keys_sorted)
+        item: Any = kind.item_field.with_type(_sanitized_type(kind.item_type))
+        return pa.map_(kind.key_type, item, kind.keys_sorted)
     return kind
 
 

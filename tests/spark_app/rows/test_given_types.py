@@ -97,7 +97,10 @@ def test_categories_of_polars_are_texts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("frame", "said"),
     [
-        (pd.DataFrame([["a", 1, 2]], columns=["id", "n", "n"]), r"Duplicate column names found: \['id', 'n', 'n'\]"),
+        (
+            pd.DataFrame([["a", 1, 2]], columns=pd.Index(["id", "n", "n"])),
+            r"Duplicate column names found: \['id', 'n', 'n'\]",
+        ),
         (pd.DataFrame({"id": ["a", "b"], "n": [1, "x"]}), "for column n with type object"),
         (pl.DataFrame({"id": ["a"], "n": pl.Series([1], dtype=pl.Int128)}), "cannot write the DataFrame"),
     ],

@@ -29,7 +29,7 @@ _DECIMAL_DIGITS_MAX: Final = 38
 
 def plain_type(kind: Any) -> Any:
     """The type of a table's column for these values; the type itself if it is one, or if there is none."""
-    types = pa.types
+    types: Any = pa.types
     if types.is_dictionary(kind):
         return plain_type(kind.value_type)
     if types.is_decimal(kind) and not types.is_decimal128(kind):

@@ -97,7 +97,7 @@ def test_a_column_without_a_value_is_named(tmp_path: Path) -> None:
     ("unit", "epoch"), [("s", 1764333000), ("ms", 1764333000001), ("us", 1764333000001002), ("ns", 10**18)]
 )
 @pytest.mark.parametrize("ending", ["csv", "json", "texts.json"])
-def test_epochs_become_timestamps_by_a_stated_unit(tmp_path: Path, ending: str, unit: str, epoch: int) -> None:
+def test_epochs_become_timestamps_by_a_stated_unit(tmp_path: Path, ending: str, unit: Any, epoch: int) -> None:
     schema = pa.table({"id": ["a"], "at": pa.array([0], pa.timestamp("us", "UTC"))}).schema
     Table.create(str(tmp_path / "t"), schema=schema, record_key="id")
     texts = {
