@@ -40,7 +40,7 @@ class OrderingWarning(UserWarning):
 
 
 def warn_of_ordering(
-    application: Application, records: IncomingRecords, known: Callable[[str], pa.Table], *, stacklevel: int
+    application: Application, records: IncomingRecords, known: Callable[[str], pa.Table | None], *, stacklevel: int
 ) -> None:
     """Warns if the ordering values of these rows merge otherwise than they read.
 
@@ -60,7 +60,7 @@ def warn_of_ordering(
 
 
 def _by_units(
-    application: Application, rows: pa.Table, fields: Sequence[str], known: Callable[[str], pa.Table]
+    application: Application, rows: pa.Table, fields: Sequence[str], known: Callable[[str], pa.Table | None]
 ) -> str | None:
     """The first ordering field whose numbers are epochs of several units, here or in the table, in a sentence."""
     for name in fields:
@@ -69,7 +69,7 @@ def _by_units(
             continue
         if name not in application.ordering_units:
             earlier = known(name)
-            application.ordering_units[name] = epochs(earlier.column(name)) if len(earlier) else {}
+            application.ordering_units[name] = {} if earlier is None else epochs(earlier.column(name))
         units = {**application.ordering_units[name], **units}
         application.ordering_units[name] = units
         if len(units) > 1:

@@ -5,8 +5,6 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self
 
-import pyarrow as pa
-
 from eventide.engine_local import LocalEngine
 from eventide.table.arguments import progress_of
 from eventide.table.changes import TableChanges
@@ -16,6 +14,8 @@ from eventide_core.ports import Progress
 from eventide_core.table.settings.write_shape import WriteOperation
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from eventide.rows.given import Records
     from eventide.rows.row_filter import Filter
     from eventide.table.derived import SourceState
@@ -169,7 +169,7 @@ class TableWrites(TableChanges):
         append = application.append if schema_mode is None else application.append.having(SCHEMA_MODE, schema_mode)
         return self._noting(append, sources).write(operation, incoming, progress_of(progress))
 
-    def _a_row(self, column: str) -> "pa.Table":
+    def _a_row(self, column: str) -> "pa.Table | None":
         """A row of the table with that column alone, read by a task; none if it has none, or cannot be read."""
         from eventide.rows.reader import first_row
 
@@ -177,5 +177,5 @@ class TableWrites(TableChanges):
             if self._application.state().timeline.writes:
                 reading = self.snapshot().limit(1).reading([column])
                 read = partial(first_row, reading.of_slices())
-                return next(iter(self._application.engine.map(read, reading.slices[:1])), pa.table({}))
-        return pa.table({})
+                return next(iter(self._application.engine.map(read, reading.slices[:1])), None)
+        return None
