@@ -102,6 +102,7 @@ class Application:
     def __post_init__(self) -> None:
         self.metrics = open_sink(self.options)
         self.files = _table_files(self.storage, self.engine, self.clock, self.options)
+        self.ordering_units: dict[str, dict[int, float]] = {}
         self._tag_schedule = tag_schedule(self.options)
 
     def state(self) -> TableState:

@@ -24,7 +24,8 @@ SCHEMA_MODE = Option(
     "eventide.write.schema.mode",
     choice(SchemaMode),
     SchemaMode.STRICT,
-    "What happens to columns that the table does not have: strict refuses the records, merge adds the columns.",
+    "What happens to columns that the table does not have, or that are wider than the table's: strict refuses the records, "
+    "or the values that do not fit; merge adds or widens the columns.",
     aliases=("schema_mode",),
 )
 NULL_FOR_MISSING_COLUMNS = Option(

@@ -88,7 +88,7 @@ def _csv_field(field: Any) -> Any:
 def _csv_column(column: Any, field: Any) -> Any:
     if column.type == field.type:
         return column
-    return pa.array([_csv_text(value) for value in column.to_pylist()], pa.string())
+    return pa.array([_csv_text(value, column.type) for value in column.to_pylist()], pa.string())
 
 
 def _without_formulas(column: Any) -> Any:
@@ -98,8 +98,8 @@ def _without_formulas(column: Any) -> Any:
     return pc.if_else(is_formula, pc.binary_join_element_wise(pa.scalar("'"), column, ""), column)
 
 
-def _csv_text(value: Any) -> str | None:
-    plain = plain_value(value)
+def _csv_text(value: Any, kind: Any) -> str | None:
+    plain = plain_value(value, kind)
     return plain if plain is None or isinstance(plain, str) else json.dumps(plain)
 
 

@@ -27,6 +27,7 @@ from sqlglot import expressions as sql
 from sqlglot.errors import SqlglotError, TokenError
 
 from eventide_adapters.format.columns.arrow_numpy import ArrowType
+from eventide_adapters.format.columns.exact_cast import exact_cast
 from eventide_core.errors import InvalidFilterError
 
 _DIALECT = "spark"  # names in backticks, as in Spark, which reads most of these tables
@@ -271,7 +272,7 @@ def _of_text(text: str, kind: ArrowType, column: str) -> "pa.Scalar[Any]":
     try:
         if pa.types.is_timestamp(kind):
             return _moment(text, kind)
-        value: pa.Scalar[Any] = pa.scalar(text).cast(kind)
+        value: pa.Scalar[Any] = exact_cast(pa.array([text]), kind)[0]
         return value
     except (ValueError, pa.ArrowNotImplementedError):
         raise InvalidFilterError(f"{text!r} is not a value of {column}, which is of type {kind}") from None

@@ -24,8 +24,12 @@ from eventide_core.table.records.variant import variant_value
 def plain_rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
     """The rows of a batch, with values that JSON can represent."""
     variants = {field.name for field in batch.schema if is_variant(field)}
+    kinds = {field.name: field.type for field in batch.schema}
     for row in batch.to_pylist():
-        yield {name: plain_value(_of_variant(value) if name in variants else value) for name, value in row.items()}
+        yield {
+            name: plain_value(_of_variant(value), None) if name in variants else plain_value(value, kinds[name])
+            for name, value in row.items()
+        }
 
 
 def _of_variant(value: Any) -> Any:
@@ -35,13 +39,16 @@ def _of_variant(value: Any) -> Any:
         return value
 
 
-def plain_value(value: Any) -> Any:
+def plain_value(value: Any, kind: Any) -> Any:
+    """A value of that Arrow type; None for a value of a variant, which has none."""
     match value:
         case float() if not math.isfinite(value):
             return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
         case datetime():
+            precision = "auto" if value.microsecond % 1000 or not value.microsecond else "milliseconds"
             aware = value.tzinfo is not None
-            return value.astimezone(UTC).replace(tzinfo=None).isoformat() + "Z" if aware else value.isoformat()
+            local = value.astimezone(UTC).replace(tzinfo=None) if aware else value
+            return local.isoformat(timespec=precision) + ("Z" if aware else "")
         case date() | time():
             return value.isoformat()
         case Decimal():
@@ -49,16 +56,18 @@ def plain_value(value: Any) -> Any:
         case bytes():
             return base64.b64encode(value).decode()
         case dict():
-            return {key: plain_value(inner) for key, inner in value.items()}
-        case list() if value and isinstance(value[0], tuple):  # a map: its entries
-            return {plain_key(key): plain_value(inner) for key, inner in value}
+            return {
+                key: plain_value(inner, None if kind is None else kind.field(key).type) for key, inner in value.items()
+            }
+        case list() if kind is not None and pa.types.is_map(kind):
+            return {plain_key(key): plain_value(inner, kind.item_type) for key, inner in value}
         case list():
-            return [plain_value(inner) for inner in value]
+            return [plain_value(inner, None if kind is None else kind.value_type) for inner in value]
         case _:
             return value
 
 
 def plain_key(key: Any) -> str:
     """A map's key as the key of a JSON object."""
-    plain = plain_value(key)
+    plain = plain_value(key, None)
     return plain if isinstance(plain, str) else str(plain)

@@ -9,6 +9,7 @@ MissingFileError. Spark's executors don't plan again, as in Hudi: their job fail
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
@@ -202,12 +203,18 @@ class Rows:
     def to_pandas(
         self, columns: Sequence[str] | None = None, filter: Filter | None = None, **words: Any
     ) -> "pandas.DataFrame":
-        """All rows as a pandas DataFrame. Passes other arguments to `pyarrow.Table.to_pandas`. Raises InvalidFilterError."""
+        """All rows as a pandas DataFrame. Passes other arguments to `pyarrow.Table.to_pandas`. Raises InvalidFilterError.
+
+        Whole numbers of more than 53 bits beside null are objects: a double would round them. With
+        `types_mapper=pandas.ArrowDtype`, every value comes back as it left, also null beside NaN, and maps.
+        """
         try:
             import pandas  # noqa: F401  # by pyarrow
         except ModuleNotFoundError as missing:
             raise _missing("pandas") from missing
-        return self.to_arrow(columns, filter).to_pandas(**words)
+        rows = self.to_arrow(columns, filter)
+        words.setdefault("integer_object_nulls", any(map(_is_rounded_by_pandas, rows.columns)))
+        return rows.to_pandas(**words)
 
     def to_polars(self, columns: Sequence[str] | None = None, filter: Filter | None = None) -> "polars.DataFrame":
         """All rows as a Polars DataFrame. Raises InvalidFilterError."""
@@ -396,3 +403,17 @@ def _limited(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.Record
 
 def _missing(package: str) -> ConfigError:
     return ConfigError(f"to_{package} needs {package}: run `pip install {package}`")
+
+
+def _is_rounded_by_pandas(column: Any) -> bool:
+    """Whether a column of whole numbers would become one of doubles, which do not hold all of them."""
+    if not column.null_count or not pa.types.is_int64(column.type):
+        return False
+    ends: Any = pc.min_max(column).as_py()
+    return any(abs(end or 0) > 1 << 53 for end in ends.values())
+
+
+def first_row(reading: SliceReading, file_slice: SliceRead, /) -> pa.Table:
+    """The first row of a slice, or none."""
+    batches = (batch for batch in reading(file_slice) if len(batch))
+    return pa.Table.from_batches([batch.slice(0, 1) for batch in islice(batches, 1)], reading.schema)

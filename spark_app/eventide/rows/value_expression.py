@@ -20,7 +20,7 @@ from sqlglot import expressions as sql
 
 from eventide.rows.filter_expression import Node, Translation, is_column, literal, parsed, text_of
 from eventide_adapters.format.columns.arrow_numpy import ArrowType
-from eventide_adapters.format.write.incoming_schema import cast_whole
+from eventide_adapters.format.columns.exact_cast import cast_whole, keeps_digits
 from eventide_core.errors import InvalidFilterError, InvalidRecordError
 
 _pc: Any = pc
@@ -80,6 +80,8 @@ def _is_cut(value: Any, kept: Any) -> bool:
         return value.time() != time()
     if isinstance(value, datetime | time) and isinstance(kept, datetime | time):
         return value.microsecond != kept.microsecond
+    if isinstance(kept, float) and isinstance(value, int | float):
+        return not keeps_digits(str(value), kept)
     return isinstance(kept, int) and not isinstance(value, bool) and bool(kept != value)
 
 
@@ -197,10 +199,21 @@ class _Values(Translation):
         return self._constant(node, exact or (pa.int64() if is_whole else pa.float64()))
 
     def _constant(self, node: Node, wanted: ArrowType) -> Expression:
+        number = node.this if isinstance(node, sql.Neg) else node
         try:
-            return _pc.scalar(literal(node, wanted, self._target))
+            constant: Any = literal(node, wanted, self._target)
+            if pa.types.is_floating(wanted) and isinstance(number, sql.Literal) and not number.is_string:
+                self._refuse_lost_digits(node, constant)
+            return _pc.scalar(constant)
         except InvalidFilterError:
             raise InvalidFilterError(
                 f"{text_of(node)!r} is no value of the column {self._target!r}, which is of type {wanted}; a value is a "
                 "column, a literal, arithmetic, text || text, case when, coalesce, nullif, upper or lower"
             ) from None
+
+    def _refuse_lost_digits(self, node: Node, number: Any) -> None:
+        if not keeps_digits(text_of(node), number.as_py()):
+            raise InvalidRecordError(
+                f"the value {text_of(node)} of column {self._target!r} has more digits than {number.type} holds, and would "
+                f"become {number}; write fewer digits"
+            )

@@ -12,6 +12,7 @@ from eventide.rows.own_place import require_own_place
 from eventide.spark.types import arrow_schema_of
 from eventide_adapters.format.avro.from_arrow import avro_schema_of
 from eventide_adapters.format.avro.schema import arrow_schema
+from eventide_adapters.format.columns.plain_types import plain_table, plain_type
 from eventide_adapters.format.columns.time_patterns import event_time_texts
 from eventide_adapters.format.write.arrow_records import ArrowRecords
 from eventide_adapters.format.write.incoming_schema import refuse_names_alike
@@ -28,7 +29,7 @@ from eventide_core.config import (
     SANITIZE_NAMES,
     Options,
 )
-from eventide_core.errors import ConfigError, InvalidRecordError
+from eventide_core.errors import ConfigError, EventideError, InvalidRecordError
 from eventide_core.ports import IncomingRecords, Storage
 from eventide_core.table.records.avro_names import sanitized, sanitized_names
 from eventide_core.table.records.event_time_texts import ISO_WITH_ZONE, EventTimeTexts
@@ -147,7 +148,13 @@ def sanitized_table(application: Application, records: Any) -> pa.Table:
     """The records as an Arrow table, with names that Avro accepts if the options say so. Raises InvalidRecordError."""
     table = arrow_table(records)
     if application.options.get(SANITIZE_NAMES):
-        table = table.rename_columns(list(sanitized_names(table.column_names).values()))
+        refuse_names_alike(table.column_names)
+        schema = _sanitized_columns(table.schema)
+        renamed: list[Any] = [
+            pa.chunked_array([chunk.view(field.type) for chunk in column.chunks], field.type)
+            for column, field in zip(table.columns, schema, strict=True)
+        ]
+        table = pa.table(renamed, schema=schema)
     return table
 
 
@@ -199,9 +206,29 @@ def _sanitized_schema(schema: Any) -> Any:
     """An Arrow schema with names that Avro accepts. An Avro schema is returned unchanged."""
     if isinstance(schema, str):
         return schema
-    columns = _columns(schema)
-    names = sanitized_names(columns.names)
-    return pa.schema([column.with_name(names[column.name]) for column in columns])
+    return _sanitized_columns(_columns(schema))
+
+
+def _sanitized_columns(columns: pa.Schema) -> pa.Schema:
+    kinds: list[Any] = [field.with_type(plain_type(field.type)) for field in columns]
+    return pa.schema(_sanitized_each(kinds))
+
+
+def _sanitized_each(fields: Sequence[Any]) -> list[Any]:
+    names = sanitized_names([field.name for field in fields])
+    return [field.with_name(names[field.name]).with_type(_sanitized_type(field.type)) for field in fields]
+
+
+def _sanitized_type(kind: Any) -> Any:
+    """The type with the names of nested fields that Avro accepts."""
+    if pa.types.is_struct(kind):
+        return pa.struct(_sanitized_each(list(kind)))
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_sanitized_type(kind.value_type)))
+    if pa.types.is_map(kind):
+        item: Any = kind.item_field.with_type(_sanitized_type(kind.item_type))
+        return pa.map_(kind.key_type, item, kind.keys_sorted)
+    return kind
 
 
 def _sanitized_fields(fields: str | Sequence[str] | None) -> list[str]:
@@ -242,7 +269,20 @@ def _kinds(partition: Sequence[str]) -> dict[str, str]:
 
 
 def arrow_table(records: Any) -> pa.Table:
-    """The records as an Arrow table. Raises InvalidRecordError for a type that has none."""
+    """The records as an Arrow table of plain types. Raises InvalidRecordError for a type that has none."""
+    try:
+        return plain_table(_arrow_table(records))
+    except (pa.ArrowException, ValueError, TypeError) as error:
+        if isinstance(error, EventideError):
+            raise
+        reason = ": ".join(map(str, error.args))
+        raise InvalidRecordError(
+            f"cannot write the {type(records).__name__}: {reason}; give each column a name of its own, and "
+            "values of one type that Arrow has"
+        ) from error
+
+
+def _arrow_table(records: Any) -> pa.Table:
     if isinstance(records, pa.RecordBatch):
         return pa.Table.from_batches([records])
     if isinstance(records, pa.Table):

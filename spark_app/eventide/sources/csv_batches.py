@@ -130,8 +130,9 @@ def _batches(
 
     convert: Any = pyarrow.csv.ConvertOptions(
         column_types=dict.fromkeys(names, pa.binary()),
-        null_values=list(dialect.null_words),
+        null_values=list(dialect.null_words or ("",)),
         strings_can_be_null=True,
+        quoted_strings_can_be_null=bool(dialect.null_words),
         check_utf8=False,
     )
     read: Any = pyarrow.csv.ReadOptions(

@@ -4,7 +4,6 @@ Texts stay texts, also those that look like times: Arrow alone would take `2026-
 """
 
 import io
-import math
 import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final
@@ -15,11 +14,15 @@ import pyarrow.json
 
 from eventide.sources.source import Source
 from eventide.sources.streams import readable, text_of
+from eventide.sources.text_columns import is_bytes
+from eventide_adapters.format.columns.exact_cast import keeps_digits
 from eventide_core.errors import InvalidRecordError
 
 _CHUNK_BYTES: Final = 8 << 20
-_WHOLE_IN_A_DOUBLE: Final = 2**53
-_WHOLE: Final = re.compile(rb"(?:^|[\[,])\s*(-?\d{16,})\s*(?=[,\]}])")
+_LONG: Final = rb"-?\d[\d.]{15,}(?:[eE][-+]?\d+)?|-?\d[\d.]*[eE][-+]?\d{3,}"
+_LONG_NUMBER: Final = re.compile(rb"(?:^|[\[,])\s*(%b)\s*(?=[,\]}])" % _LONG)
+"""A number of which a double may lose digits."""
+_NOT_FINITE: Final = rb'"(?:NaN|-?Infinity)"'
 _CHANGED: Final = re.compile(r"Column\((?P<path>[^)]*)\) changed from (?P<old>\w+) to (?P<new>\w+) in row (?P<row>\d+)")
 _CURES: Final = {
     "specified twice": "remove one",
@@ -30,7 +33,9 @@ _ROW: Final = re.compile(r" in row (\d+)$")
 
 
 def json_tables(source: Source, types: Callable[[str], Any], encoding: str | None) -> Iterator[pa.Table]:
-    """The rows, with the columns that they have. A column that `types` declares has that type, with texts instead of times.
+    """The rows, with the columns that they have.
+
+    A column that `types` declares has that type, with texts instead of times and bytes.
 
     Raises InvalidRecordError, which names the row, for what is no object, and for a value of another type.
     """
@@ -42,34 +47,36 @@ def json_tables(source: Source, types: Callable[[str], Any], encoding: str | Non
             yield rows
 
 
-def declared_type(kind: Any, declared: Any, *, reads_times: bool) -> Any:
+def declared_type(kind: Any, declared: Any, *, reads_texts: bool) -> Any:
     """The declared type for a column that was read: of a struct, only the fields that were found.
 
-    `declared` is None if nothing declares it. Without `reads_times`, times are texts: Arrow's JSON reader does not read
-    them, or not with their zone.
+    `declared` is None if nothing declares it. Without `reads_texts`, times and bytes are texts: Arrow's JSON reader does
+    not read them, or not with their zone.
     """
     if declared is None:
-        return kind if reads_times else _without_times(kind)
+        return kind if reads_texts else _as_texts(kind)
     if pa.types.is_struct(kind) and pa.types.is_struct(declared):
         fields: list[Any] = []
         for field in kind:
             place = declared.get_field_index(field.name)
             known = declared.field(place).type if place >= 0 else None
-            fields.append(field.with_type(declared_type(field.type, known, reads_times=reads_times)))
+            fields.append(field.with_type(declared_type(field.type, known, reads_texts=reads_texts)))
         return pa.struct(fields)
     if pa.types.is_list(kind) and pa.types.is_list(declared):
-        item = declared_type(kind.value_type, declared.value_type, reads_times=reads_times)
+        item = declared_type(kind.value_type, declared.value_type, reads_texts=reads_texts)
         return pa.list_(kind.value_field.with_type(item))
-    return declared if reads_times else _without_times(declared)
+    if pa.types.is_temporal(declared) and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+        return kind  # an epoch, whose unit has to be stated
+    return declared if reads_texts else _as_texts(declared)
 
 
-def _without_times(kind: Any) -> Any:
-    if pa.types.is_temporal(kind):
+def _as_texts(kind: Any) -> Any:
+    if pa.types.is_temporal(kind) or is_bytes(kind):
         return pa.string()
     if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(_without_times(field.type)) for field in kind])
+        return pa.struct([field.with_type(_as_texts(field.type)) for field in kind])
     if pa.types.is_list(kind):
-        return pa.list_(kind.value_field.with_type(_without_times(kind.value_type)))
+        return pa.list_(kind.value_field.with_type(_as_texts(kind.value_type)))
     return kind
 
 
@@ -102,44 +109,58 @@ def _parsed(chunk: bytes, types: Callable[[str], Any], place: str, first_row: in
     is_declared = False
     try:
         rows = _read(chunk, None)
-        for name in rows.column_names:
-            if types(name) is None:
-                _refuse_rounded(rows.column(name), name, chunk, place, first_row)
         wanted: list[Any] = [
-            column.with_type(declared_type(column.type, types(column.name), reads_times=False))
+            column.with_type(declared_type(column.type, types(column.name), reads_texts=False))
             for column in rows.schema
         ]
         schema, is_declared = pa.schema(wanted), True
-        return rows if schema == rows.schema else _read(chunk, schema)
+        rows = rows if schema == rows.schema else _read(chunk, schema)
+        for name in rows.column_names if _LONG_NUMBER.search(chunk.replace(b":", b",")) else ():
+            _refuse_rounded(rows.column(name), name, chunk, place, first_row)
+        return rows
     except pa.ArrowNotImplementedError as error:
         raise InvalidRecordError(f"source {place!r}: {error}: use Parquet for such a column") from None
     except pa.ArrowException as error:
+        spelled = _with_numbers(chunk, str(error))
+        if spelled != chunk:
+            return _parsed(spelled, types, place, first_row)
         raise InvalidRecordError(_what(str(error), place, first_row, is_declared=is_declared)) from None
 
 
+def _with_numbers(chunk: bytes, error: str) -> bytes:
+    """The text with the words for NaN and infinity as numbers, in the column that has numbers beside texts."""
+    changed = _CHANGED.search(error)
+    name = "" if changed is None else next((part for part in changed["path"].split("/")[::-1] if part != "[]"), "")
+    if changed is None or {changed["old"], changed["new"]} != {"number", "string"}:
+        return chunk
+    value = rb'("%b"\s*:\s*)(%b|\[(?:[^"{}]|%b)*\])' % (re.escape(name.encode()), _NOT_FINITE, _NOT_FINITE)
+    return re.sub(
+        value, lambda found: found[1] + re.sub(_NOT_FINITE, lambda word: word[0].strip(b'"'), found[2]), chunk
+    )
+
+
 def _refuse_rounded(column: Any, name: str, chunk: bytes, place: str, first_row: int) -> None:
-    """Raises InvalidRecordError for a whole number that became a double, beside a fraction or by its size, and changed."""
+    """Raises InvalidRecordError for a number of which a column of doubles or floats lost digits."""
     if pa.types.is_struct(column.type):
         for field, inner in zip(column.type, column.flatten(), strict=True):
             _refuse_rounded(inner, field.name, chunk, place, first_row)
     elif pa.types.is_list(column.type):
         _refuse_rounded(pc.list_flatten(column), name, chunk, place, first_row)
-    elif pa.types.is_floating(column.type) and (pc.max(pc.abs(column)).as_py() or 0) >= _WHOLE_IN_A_DOUBLE:
-        for value in re.finditer(rb'"%b"\s*:\s*(\[[^"{}]*|-?\d{16,}\s*[,}])' % re.escape(name.encode()), chunk):
-            number = next((one[1] for one in _WHOLE.finditer(value[1]) if _is_rounded_in(column, one[1])), None)
+    elif pa.types.is_floating(column.type):
+        for value in re.finditer(rb'"%b"\s*:\s*(\[[^"{}]*|(?:%b)\s*[,}])' % (re.escape(name.encode()), _LONG), chunk):
+            number = next((one[1] for one in _LONG_NUMBER.finditer(value[1]) if _is_rounded_in(column, one[1])), None)
             if number is not None:
                 row = first_row + chunk.count(b"\n", 0, value.start()) + 1
                 raise InvalidRecordError(
-                    f"source {place!r}, row {row}: column {name!r}: {number.decode()} has more digits than a double holds: "
-                    "write the column in quotes, or state its type with --schema"
+                    f"source {place!r}, row {row}: column {name!r}: {number.decode()} has more digits than a {column.type} "
+                    "holds: write the column in quotes, or state a decimal with --schema"
                 )
 
 
 def _is_rounded_in(column: Any, digits: bytes) -> bool:
-    """Whether the column has the whole number as another one. A nested field of the same name may hold it exactly."""
-    double = float(digits)
-    is_exact = not math.isinf(double) and int(double) == int(digits)
-    return not is_exact and pc.index(column, pa.scalar(double, column.type)).as_py() >= 0
+    """Whether the column has the number as another one. A nested field of the same name may hold it exactly."""
+    number: Any = pa.scalar(float(digits), column.type)
+    return not keeps_digits(digits.decode(), number.as_py()) and pc.index(column, number).as_py() >= 0
 
 
 def _read(chunk: bytes, schema: pa.Schema | None) -> pa.Table:

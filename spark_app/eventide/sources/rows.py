@@ -17,7 +17,8 @@ from eventide.sources.csv_batches import csv_batches
 from eventide.sources.json_batches import declared_type, json_tables
 from eventide.sources.source import Dialect, Format, Source
 from eventide.sources.streams import readable
-from eventide.sources.text_columns import EVERY_TYPE, TIMES, as_text, converted, inferred, is_text
+from eventide.sources.text_columns import EVERY_TYPE, TIMES, as_text, converted, inferred, is_bytes, is_text, of_epochs
+from eventide_adapters.format.columns.exact_cast import refuse_lost_unit
 from eventide_core.errors import ConfigError, InvalidRecordError
 
 
@@ -89,9 +90,10 @@ def _parts(source: Source, types: Callable[[str], Any], dialect: Dialect) -> Ite
             yield from _parquet_parts(source)
         case Format.CSV:
             batches = (pa.Table.from_batches([batch]) for batch in csv_batches(source, dialect))
-            yield from _text_parts(source, batches, types, EVERY_TYPE)
+            yield from _text_parts(source, batches, types, EVERY_TYPE, dialect.epochs)
         case Format.JSON:
-            yield from _text_parts(source, json_tables(source, types, dialect.encoding), types, TIMES)
+            tables = json_tables(source, types, dialect.encoding)
+            yield from _text_parts(source, tables, types, TIMES, dialect.epochs)
 
 
 def _parquet_parts(source: Source) -> Iterator[Part]:
@@ -111,16 +113,25 @@ def _parquet_parts(source: Source) -> Iterator[Part]:
 
 
 def _text_parts(
-    source: Source, tables: Iterator[pa.Table], types: Callable[[str], Any], candidates: tuple[Any, ...]
+    source: Source,
+    tables: Iterator[pa.Table],
+    types: Callable[[str], Any],
+    candidates: tuple[Any, ...],
+    epochs: str | None,
 ) -> Iterator[Part]:
     first_row = 0
     for rows in tables:
-        yield _typed(source.name, first_row, rows, types, candidates)
+        yield _typed(source.name, first_row, rows, types, candidates, epochs)
         first_row += len(rows)
 
 
 def _typed(
-    place: str, first_row: int, rows: pa.Table, types: Callable[[str], Any], candidates: tuple[Any, ...]
+    place: str,
+    first_row: int,
+    rows: pa.Table,
+    types: Callable[[str], Any],
+    candidates: tuple[Any, ...],
+    epochs: str | None,
 ) -> Part:
     columns: list[Any] = []
     for name in rows.column_names:
@@ -128,6 +139,8 @@ def _typed(
         kind = types(name)
         if pa.types.is_binary(column.type) and candidates is EVERY_TYPE:
             column = as_text(column, name, place, first_row)
+        if kind is not None and column.type != kind and epochs is not None:
+            column = of_epochs(column, kind, epochs, name, place, first_row)
         if kind is not None and column.type != kind:
             column = _declared(column, kind, name, place, first_row, empty_is_null=candidates is EVERY_TYPE)
         columns.append(column)
@@ -146,12 +159,27 @@ def _has_empty(column: Any) -> bool:
 def _declared(column: Any, kind: Any, name: str, place: str, first_row: int, *, empty_is_null: bool) -> Any:
     if is_text(column.type):
         return converted(column, kind, name, place, first_row, empty_is_null=empty_is_null)
+    if _has_bytes(kind):
+        raise InvalidRecordError(
+            f"source {place!r}: column {name!r} is of type {kind}, and bytes in nested values are not read from text: use "
+            "Parquet"
+        )
+    if pa.types.is_timestamp(kind) and (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
+        raise InvalidRecordError(
+            f"source {place!r}: column {name!r} has numbers, and is of type {kind}: if they are epochs, state their unit, "
+            "such as --epochs ms"
+        )
+    refuse_lost_unit(column.type, kind, f"source {place!r}: column {name!r}")
     try:
-        return column.cast(declared_type(column.type, kind, reads_times=True))
+        return column.cast(declared_type(column.type, kind, reads_texts=True))
     except pa.ArrowException as error:
         raise InvalidRecordError(
             f"source {place!r}: column {name!r} does not fit the type {kind}: {error}; correct the value"
         ) from None
+
+
+def _has_bytes(kind: Any) -> bool:
+    return is_bytes(kind) or any(_has_bytes(kind.field(number).type) for number in range(kind.num_fields))
 
 
 def _whole(parts: Sequence[Part]) -> SourceRows:

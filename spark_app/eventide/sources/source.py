@@ -50,8 +50,9 @@ class Dialect:
     """How CSV is written. `delimiter` is None for the format's own: a comma, or a tab in a .tsv file.
 
     `encoding` is Python's name of it, which applies to JSON as well; None for UTF-8. `quote` is empty if nothing is quoted.
-    `null_words` are the cells that are null in every column; an empty cell of a column of numbers or times is null without
-    being named. `names` are the columns of a file without a header.
+    `null_words` are the cells that are null in every column, also in quotes; without any, empty cells that are not in
+    quotes. An empty cell of a column of numbers or times is null without being named. `names` are the columns of a file
+    without a header. `epochs` is the unit, as in Arrow, of whole numbers in a column of timestamps, also in JSON.
     """
 
     delimiter: str | None = None
@@ -59,6 +60,7 @@ class Dialect:
     encoding: str | None = None
     null_words: tuple[str, ...] = ()
     names: tuple[str, ...] | None = None
+    epochs: str | None = None
 
 
 def format_by_name(name: str) -> Format | None:

@@ -1,16 +1,19 @@
 """Texts as values: converts a column of a text format to a type, and finds the type of a column that nothing declares.
 
 A column has the first of these types that all of its values fit, and otherwise it is a text: an integer of 64 bits, a
-double, a Boolean, a date, a time without a zone, a time with one. A value that a number would not give back is a text: one
-that begins with a zero or a plus (`007`, `+47`), and an integer of more digits than a double holds.
+double, a decimal, a Boolean, a date, a time without a zone, a time with one. It is a decimal if some value is a fraction and
+some has more digits than a double holds. A value that a number would not give back is a text: one that begins with a
+zero or a plus (`007`, `+47`).
 """
 
+import base64
 from collections.abc import Sequence
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventide_adapters.format.columns.exact_cast import exact_cast, first_misfit, fits
 from eventide_core.errors import InvalidRecordError
 
 TIMES: Final[tuple[Any, ...]] = (pa.date32(), pa.timestamp("us"), pa.timestamp("us", "UTC"))
@@ -20,12 +23,21 @@ _NOT_A_NUMBER: Final = r"^(\+|-?0[0-9xX])"
 _CURES: Final = {
     "expected a zone offset": "; name its zone, as in 2026-11-21T00:00Z",
     "expected no zone offset": "; the column has no zone: give local times",
+    "base64": " in base64",
+    "would be lost": "; it has more digits than that holds: state a decimal for a new table",
 }
-_TOO_LONG_FOR_A_DOUBLE: Final = r"^-?[0-9]{16,}$"
+_WHOLE: Final = r"^-?[0-9]{1,19}$"
+_BEYOND_A_LONG: Final = r"^-?[0-9]{19,}$"
+_DECIMAL: Final = r"^-?(?P<whole>[0-9]+)(?:\.(?P<part>[0-9]+))?$"
+_DECIMAL_DIGITS_MAX: Final = 38
 
 
 def is_text(kind: Any) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def is_bytes(kind: Any) -> bool:
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind))
 
 
 def as_text(column: Any, name: str, place: str, first_row: int) -> Any:
@@ -33,7 +45,7 @@ def as_text(column: Any, name: str, place: str, first_row: int) -> Any:
     try:
         return column.cast(pa.string())
     except pa.ArrowInvalid:
-        row = _first_misfit(column, pa.string())
+        row = first_misfit(column, pa.string())
         raise InvalidRecordError(
             f"source {place!r}, row {first_row + row + 1}: column {name!r}: {column[row].as_py()!r} is not UTF-8: name the "
             "encoding that it was written in, such as --encoding latin-1"
@@ -47,31 +59,77 @@ def converted(column: Any, kind: Any, name: str, place: str, first_row: int, *, 
     """
     if is_text(kind):
         return column.cast(kind)
-    cells = column if pa.types.is_binary(kind) or not empty_is_null else _cells(column)
+    cells = column if is_bytes(kind) or not empty_is_null else _cells(column)
     try:
-        return _cast(cells, kind)
+        return _decoded(cells, kind) if is_bytes(kind) else exact_cast(cells, kind)
     except pa.ArrowNotImplementedError:
         raise InvalidRecordError(
             f"source {place!r}: column {name!r} is of type {kind}, which a text cannot hold: use JSON or Parquet"
         ) from None
-    except pa.ArrowInvalid as error:
-        row = _first_misfit(cells, kind)
+    except ValueError as error:
+        row = first_misfit(cells, kind, _decoded if is_bytes(kind) else exact_cast)
         hint = next((cure for symptom, cure in _CURES.items() if symptom in str(error)), "")
+        if pa.types.is_timestamp(kind) and _all_match(cells.slice(row, 1), _WHOLE):
+            hint = "; if it is an epoch, state its unit, such as --epochs ms"
         raise InvalidRecordError(
             f"source {place!r}, row {first_row + row + 1}: column {name!r}: {cells[row].as_py()!r} is no {kind}{hint}; "
             "correct the value, or declare it as null with --null"
         ) from None
 
 
+def of_epochs(column: Any, kind: Any, unit: Any, name: str, place: str, first_row: int) -> Any:
+    """A column of whole numbers, or of texts of such, as timestamps; any other column as it is.
+
+    Raises InvalidRecordError, which names row and value, for an epoch that the type cannot hold.
+    """
+    is_whole = pa.types.is_integer(column.type) or (is_text(column.type) and _all_match(_cells(column), _WHOLE))
+    if not pa.types.is_timestamp(kind) or not is_whole:
+        return column
+    numbers = _cells(column) if is_text(column.type) else column
+
+    def moments(epochs: Any, wanted: Any) -> Any:
+        return epochs.cast(pa.int64()).cast(pa.timestamp(unit, wanted.tz)).cast(wanted)
+
+    try:
+        return moments(numbers, kind)
+    except pa.ArrowInvalid:
+        row = first_misfit(numbers, kind, moments)
+        raise InvalidRecordError(
+            f"source {place!r}, row {first_row + row + 1}: column {name!r}: {numbers[row]} {unit} is no {kind}: correct the "
+            "value, or --epochs"
+        ) from None
+
+
 def inferred(columns: Sequence[Any], candidates: Sequence[Any]) -> Any:
     """The first candidate that every value fits; a text without one, or without values."""
     cells = [_cells(column) for column in columns]
-    if all(column.null_count == len(column) for column in cells):
+    if all(map(has_no_value, cells)):
         return pa.string()
     for kind in candidates:
-        if all(_is_safe(column, kind) and _fits(column, kind) for column in cells):
+        if all(_is_safe(column, kind) and fits(column, kind) for column in cells):
             return kind
+        if pa.types.is_floating(kind) and (exact := _decimal(cells)) is not None:
+            return exact
     return pa.string()
+
+
+def has_no_value(column: Any) -> bool:
+    """Whether a column of texts has only nulls and empty cells."""
+    return is_text(column.type) and bool(pc.all(pc.equal(column, pa.scalar("", column.type)), min_count=0).as_py())
+
+
+def _decimal(columns: Sequence[Any]) -> Any:
+    """The decimal that every value fits, some of which are fractions; None if there is none."""
+    if any(_any_matches(column, _NOT_A_NUMBER) for column in columns):
+        return None
+    digits = [pc.extract_regex(column.drop_null(), _DECIMAL) for column in columns]
+    if any(column.null_count for column in digits):
+        return None
+    whole, part = (
+        max(pc.max(pc.utf8_length(pc.struct_field(column, name))).as_py() or 0 for column in digits)
+        for name in ("whole", "part")
+    )
+    return pa.decimal128(whole + part, part) if part and whole + part <= _DECIMAL_DIGITS_MAX else None
 
 
 def _cells(column: Any) -> Any:
@@ -80,38 +138,26 @@ def _cells(column: Any) -> Any:
     return pc.if_else(pc.equal(trimmed, pa.scalar("", trimmed.type)), pa.scalar(None, trimmed.type), trimmed)
 
 
+def _decoded(column: Any, kind: Any) -> Any:
+    """The bytes of texts in base64. Raises ValueError for another text."""
+    try:
+        values = [None if text is None else base64.b64decode(text, validate=True) for text in column.to_pylist()]
+    except ValueError:
+        raise ValueError("not base64") from None
+    array: Any = pa.array(values, kind)
+    return pa.chunked_array([array])
+
+
 def _is_safe(column: Any, kind: Any) -> bool:
-    if pa.types.is_integer(kind):
-        return not _any_matches(column, _NOT_A_NUMBER)
-    if pa.types.is_floating(kind):
-        return not _any_matches(column, _NOT_A_NUMBER) and not _any_matches(column, _TOO_LONG_FOR_A_DOUBLE)
-    return True
+    if pa.types.is_floating(kind) and _any_matches(column, _BEYOND_A_LONG):
+        return False
+    is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+    return not (is_number and _any_matches(column, _NOT_A_NUMBER))
+
+
+def _all_match(column: Any, pattern: str) -> bool:
+    return bool(pc.all(pc.match_substring_regex(column, pattern), min_count=0).as_py())
 
 
 def _any_matches(column: Any, pattern: str) -> bool:
     return bool(pc.any(pc.match_substring_regex(column, pattern)).as_py())
-
-
-def _fits(column: Any, kind: Any) -> bool:
-    try:
-        _cast(column, kind)
-    except pa.ArrowInvalid:
-        return False
-    return True
-
-
-def _cast(column: Any, kind: Any) -> Any:
-    """The column in that type. Raises pa.ArrowInvalid as a cast does, and for digits that the type has no number for."""
-    values = column.cast(kind)
-    if pa.types.is_floating(kind) and _any_matches(column.filter(pc.is_inf(values)), r"\d"):  # not the word `inf`
-        raise pa.ArrowInvalid(f"a number too large for {kind}")
-    return values
-
-
-def _first_misfit(column: Any, kind: Any) -> int:
-    """The first row that does not fit. At least one does not."""
-    begin, end = 0, len(column)
-    while end - begin > 1:
-        middle = (begin + end) // 2
-        begin, end = (middle, end) if _fits(column.slice(begin, middle - begin), kind) else (begin, middle)
-    return begin

@@ -1,17 +1,21 @@
 """The writes of records: upserts, inserts, overwrites and deletes."""
 
 from collections.abc import Mapping
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from eventide.engine_local import LocalEngine
 from eventide.table.arguments import progress_of
 from eventide.table.changes import TableChanges
 from eventide_core.config import SCHEMA_MODE
-from eventide_core.errors import ConfigError
+from eventide_core.errors import ConfigError, EventideError
 from eventide_core.ports import Progress
 from eventide_core.table.settings.write_shape import WriteOperation
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from eventide.rows.given import Records
     from eventide.rows.row_filter import Filter
     from eventide.table.derived import SourceState
@@ -41,9 +45,10 @@ class TableWrites(TableChanges):
         reader, or anything else with Arrow's C stream (`__arrow_c_stream__`). Of several records of a key, only the
         latest is written.
 
-        A column that the table does not have is refused, unless `schema_mode` is "merge", which adds it. A column that the
-        records lack is refused, unless `hoodie.write.set.null.for.missing.columns` is true. Raises InvalidRecordError, which
-        names row and column, and InvalidColumnNameError, before anything is written.
+        A column that the table does not have is refused, unless `schema_mode` is "merge", which adds it, and widens a column
+        of a narrower type. A column that the records lack is refused, unless `hoodie.write.set.null.for.missing.columns` is
+        true. Raises InvalidRecordError, which names row and column, also for a value that a column cannot hold exactly, and
+        InvalidColumnNameError, before anything is written.
 
         With `columns="partial"`, such a column keeps its value, and is null in new rows: the rows are read and written
         whole, as `merge` does, with its errors and its check for other writers.
@@ -152,7 +157,7 @@ class TableWrites(TableChanges):
         schema_mode: str | None = None,
         sources: "Mapping[Self, SourceState] | None" = None,
     ) -> "WriteResult":
-        from eventide.rows.text_ordering import warn_of_text_ordering
+        from eventide.rows.ordering_warnings import warn_of_ordering
         from eventide.rows.writer import incoming_records
 
         application = self._application
@@ -160,6 +165,17 @@ class TableWrites(TableChanges):
         if session is not None and isinstance(application.engine, LocalEngine):
             application = self._on(session)  # what the indexes need is read where the rows are, not by the driver
         incoming = incoming_records(application, operation, records)
-        warn_of_text_ordering(application, incoming, stacklevel=_CALLER_OF_THE_TABLE)
+        warn_of_ordering(application, incoming, self._a_row, stacklevel=_CALLER_OF_THE_TABLE)
         append = application.append if schema_mode is None else application.append.having(SCHEMA_MODE, schema_mode)
         return self._noting(append, sources).write(operation, incoming, progress_of(progress))
+
+    def _a_row(self, column: str) -> "pa.Table | None":
+        """A row of the table with that column alone, read by a task; none if it has none, or cannot be read."""
+        from eventide.rows.reader import first_row
+
+        with suppress(EventideError):  # the write finds that itself, if it matters there
+            if self._application.state().timeline.writes:
+                reading = self.snapshot().limit(1).reading([column])
+                read = partial(first_row, reading.of_slices())
+                return next(iter(self._application.engine.map(read, reading.slices[:1])), None)
+        return None

@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from eventide_adapters.format.avro.vector_type import VectorType
 from eventide_adapters.format.columns.arrow_numpy import ArrowType
+from eventide_adapters.format.columns.plain_types import plain_type
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.table.records.avro_names import sanitized
 from eventide_core.table.records.avro_types import define_vectors_once, vector_definitions
@@ -13,7 +14,6 @@ from eventide_core.table.records.schema import AvroSchema
 
 _PRIMITIVES: Final = {
     pa.string(): "string",
-    pa.large_string(): "string",
     pa.bool_(): "boolean",
     pa.int8(): "int",
     pa.int16(): "int",
@@ -41,7 +41,8 @@ def avro_schema_of(table_name: str, columns: pa.Schema) -> AvroSchema:
 def avro_field_of(column: "pa.Field[Any]", record: str) -> dict[str, Any]:
     """The field of a column in the record of that full name."""
     vector = VectorType.of_arrow(column.type)
-    return _nullable_field(column, _avro_type(column.type, record, column.name) if vector is None else vector.avro)
+    avro = _avro_type(plain_type(column.type), record, column.name) if vector is None else vector.avro
+    return _nullable_field(column, avro)
 
 
 def _nullable_field(column: "pa.Field[Any]", avro: Any) -> dict[str, Any]:
@@ -81,7 +82,7 @@ def _avro_type(kind: ArrowType, record: str, column: str) -> Any:
             "namespace": namespace,
             "fields": [_nullable_field(f, _avro_type(f.type, record, f"{column}.{f.name}")) for f in kind],
         }
-    if types.is_map(kind) and kind.key_type in (pa.string(), pa.large_string()):
+    if types.is_map(kind) and kind.key_type == pa.string():
         value = _avro_type(kind.item_type, record, column)
         return {"type": "map", "values": ["null", value] if kind.item_field.nullable else value}
     if types.is_null(kind) or types.is_struct(kind):
@@ -89,7 +90,9 @@ def _avro_type(kind: ArrowType, record: str, column: str) -> Any:
         raise UnsupportedTableError(
             f"column {column!r} has no {lacks}: state its type in a schema, or leave the column out"
         )
+    is_time = types.is_time(kind) or types.is_duration(kind)
+    cure = "cast it to int64, as its microseconds, or to a string; " if is_time else ""
     raise UnsupportedTableError(
-        f"column {column!r} is {kind}: supported are strings, numbers, times, decimals, lists, structs, maps with "
+        f"column {column!r} is {kind}: {cure}supported are strings, numbers, times, decimals, lists, structs, maps with "
         "strings as keys, and, as columns of the table, vectors (fixed-size lists of float, double or int8)"
     )

@@ -4,7 +4,7 @@ The contribution of a key's bytes does not depend on the seed, so it is computed
 in chunks whose contributions fit in the processor's cache; keys of the same length are processed together.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -17,6 +17,8 @@ Words = npt.NDArray[np.uint32]
 
 _FACTOR: Final = np.uint32(0x5BD1E995)
 _KEYS_AT_ONCE: Final = 1 << 14
+_FEW_KEYS: Final = 16
+"""For fewer keys, a step of plain Python for each word of each key costs less than one of NumPy for each word."""
 
 
 def murmur_rounds(keys: "pa.Array[Any]", rounds: int) -> Iterator[tuple[Numbers, Words]]:
@@ -45,9 +47,7 @@ def murmur_rounds(keys: "pa.Array[Any]", rounds: int) -> Iterator[tuple[Numbers,
 def _rounds(matrix: npt.NDArray[np.uint8], rounds: int) -> Iterator[Words]:
     count, length = matrix.shape
     whole = length // 4
-    words = np.empty((whole, count), np.uint32)
-    for place in range(whole):
-        words[place] = np.ascontiguousarray(matrix[:, 4 * place : 4 * place + 4]).view("<u4").reshape(-1)
+    words = np.array(np.ascontiguousarray(matrix[:, : 4 * whole]).view("<u4").T, np.uint32, order="C")  # a copy
     words *= _FACTOR
     words ^= words >> np.uint32(24)
     words *= _FACTOR
@@ -58,9 +58,12 @@ def _rounds(matrix: npt.NDArray[np.uint8], rounds: int) -> Iterator[Words]:
     hashed, shifted = np.zeros(count, np.uint32), np.empty(count, np.uint32)
     for _ in range(rounds):
         hashed ^= np.uint32(length)
-        for word in words:
-            hashed *= _FACTOR
-            hashed ^= word
+        if count < _FEW_KEYS:
+            hashed[:] = [_mixed(code, own.tolist()) for code, own in zip(hashed.tolist(), words.T, strict=True)]
+        else:
+            for word in words:
+                hashed *= _FACTOR
+                hashed ^= word
         if length % 4:
             hashed ^= tail
             hashed *= _FACTOR
@@ -70,3 +73,10 @@ def _rounds(matrix: npt.NDArray[np.uint8], rounds: int) -> Iterator[Words]:
             if shift == 13:
                 hashed *= _FACTOR
         yield hashed
+
+
+def _mixed(code: int, words: Iterable[int]) -> int:
+    """One key's hash, after its words."""
+    for word in words:
+        code = code * 0x5BD1E995 & 0xFFFFFFFF ^ word
+    return code

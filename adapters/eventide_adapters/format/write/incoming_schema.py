@@ -1,7 +1,8 @@
 """Fits the columns of incoming records to a table's schema, and evolves the schema.
 
-A column that the table has      is cast to the table's type if all of its values fit. If its type is wider, the table's
-                                 type is widened instead: int to long, float to double, int to double.
+A column that the table has      is cast to the table's type if all of its values fit. With `SchemaRules.adds_columns`, if
+                                 its type is wider, the table's type is widened instead: int to long, float to double,
+                                 int to double.
 A column that it does not have   is refused; with `SchemaRules.adds_columns`, it is added at the end and may be null, as in
                                  Hudi.
 A column that is missing         is refused; with `SchemaRules.nulls_missing`, it is null in these records, if the table's
@@ -17,11 +18,11 @@ from difflib import get_close_matches
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from eventide_adapters.format.avro.from_arrow import avro_field_of, avro_schema_of
 from eventide_adapters.format.avro.schema import arrow_schema
 from eventide_adapters.format.avro.vector_type import VectorType
+from eventide_adapters.format.columns.exact_cast import cast_whole, is_list
 from eventide_core.cure import Cure
 from eventide_core.errors import InvalidColumnNameError, InvalidRecordError
 from eventide_core.table.records.avro_names import refuse_invalid_names
@@ -31,7 +32,6 @@ from eventide_core.table.settings.write_shape import SchemaRules
 
 _WIDER: Final = {
     ("int", pa.int64()): "long",
-    ("int", pa.uint32()): "long",
     ("int", pa.float32()): "double",
     ("int", pa.float64()): "double",
     ("float", pa.float64()): "double",
@@ -70,7 +70,7 @@ def evolved_schema(schema: AvroSchema | None, incoming: pa.Schema, table_name: s
             field["name"], incoming.field(place).type, table.field(field["name"]).type
         ):
             _refuse_other_fields(place_of, names, own_names, rules)
-        wider = _widened(field["type"], incoming.field(place).type)
+        wider = _widened(field["type"], incoming.field(place).type) if rules.adds_columns else None
         if wider is not None:
             field["type"] = wider
             changed = True
@@ -97,7 +97,7 @@ def conform(records: pa.Table, schema: pa.Schema) -> pa.Table:
             continue
         column: Any = records.column(places[field.name])
         vector = VectorType.of_field(field)
-        if vector is not None and _is_list(column.type):
+        if vector is not None and is_list(column.type):
             column = vector.stored(column, field.name)
         elif column.type != field.type:
             column = cast_whole(column, field.type, f"column {field.name!r}")
@@ -106,50 +106,6 @@ def conform(records: pa.Table, schema: pa.Schema) -> pa.Table:
             raise InvalidRecordError(f"row {row}: column {field.name!r} is null, but never in the table")
         columns.append(column)
     return pa.table(columns, schema=schema)
-
-
-def cast_whole(column: Any, kind: Any, place: str) -> Any:
-    """The column in another type. Raises InvalidRecordError for a value that does not fit, or would lose a part."""
-    own = column.type
-    refuse_lost_unit(own, kind, place)
-    try:
-        cast = column.cast(kind)
-    except (pa.ArrowException, ValueError) as error:
-        raise InvalidRecordError(f"{place} of type {own} does not fit the table's {kind}: {error}") from error
-    if pa.types.is_timestamp(own) and (pa.types.is_date(kind) or pa.types.is_time(kind)):
-        _refuse_cut_moments(column, cast, f"{place} of type {own} does not fit the table's {kind}")
-    return cast
-
-
-def _refuse_cut_moments(moments: Any, cast: Any, what: str) -> None:
-    """Raises InvalidRecordError where a date or a time of day is not all of a moment: Arrow cuts the rest off."""
-    if pa.types.is_time(cast.type):
-        raise InvalidRecordError(f"{what}, which would lose the date; convert it before")
-    # A date is that of the moment's own zone.
-    local: Any = moments if moments.type.tz is None else pc.local_timestamp(moments)
-    row = pc.not_equal(cast.cast(local.type), local).index(True).as_py()
-    if row >= 0:
-        raise InvalidRecordError(f"{what}: {moments[row]} has a time of day, which would be lost; convert it before")
-
-
-def refuse_lost_unit(own: Any, kind: Any, place: str) -> None:
-    """Raises InvalidRecordError for a time in a column of numbers, or the reverse, also in nested types.
-
-    Arrow would take the digits alone.
-    """
-    for time, number in ((own, kind), (kind, own)):
-        if pa.types.is_temporal(time) and pa.types.is_integer(number):
-            raise InvalidRecordError(
-                f"{place} of type {own} does not fit the table's {kind}: nothing says in which unit; convert it before"
-            )
-    if _is_list(own) and _is_list(kind):
-        refuse_lost_unit(own.value_type, kind.value_type, f"an element of {place}")
-    elif pa.types.is_map(own) and pa.types.is_map(kind):
-        refuse_lost_unit(own.item_type, kind.item_type, f"a value of {place}")
-    elif pa.types.is_struct(own) and pa.types.is_struct(kind):
-        for field in kind:
-            if own.get_field_index(field.name) >= 0:
-                refuse_lost_unit(own.field(field.name).type, field.type, f"field {field.name!r} of {place}")
 
 
 def refuse_names_alike(names: Iterable[str]) -> None:
@@ -196,7 +152,7 @@ def _missing(name: str, incoming: Sequence[str], kept: str = "") -> str:
 
 def _nested(path: str, incoming: Any, table: Any) -> Iterator[tuple[str, tuple[str, ...], tuple[str, ...]]]:
     """The field names of each record that both types contain: its place, those of the incoming type, and the table's."""
-    if _is_list(incoming) and _is_list(table):
+    if is_list(incoming) and is_list(table):
         yield from _nested(f"{path}.element", incoming.value_type, table.value_type)
     elif pa.types.is_struct(incoming) and pa.types.is_struct(table):
         names = tuple(incoming.field(number).name for number in range(incoming.num_fields))
@@ -207,10 +163,6 @@ def _nested(path: str, incoming: Any, table: Any) -> Iterator[tuple[str, tuple[s
                 yield from _nested(f"{path}.{name}", incoming.field(name).type, table.field(name).type)
     elif pa.types.is_map(incoming) and pa.types.is_map(table):
         yield from _nested(f"{path}.value", incoming.item_type, table.item_type)
-
-
-def _is_list(kind: Any) -> bool:
-    return pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
 
 
 def _refuse_other_fields(path: str, incoming: Sequence[str], own: Sequence[str], rules: SchemaRules) -> None:

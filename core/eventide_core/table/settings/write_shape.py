@@ -13,7 +13,8 @@ from eventide_core.table.timeline.layout import Layout
 class SchemaRules:
     """What a write may do where its columns are not the table's.
 
-    `adds_columns`: columns that the table lacks are added to it, instead of refused. `nulls_missing`: columns that the
+    `adds_columns`: columns that the table lacks are added to it, and wider ones widen its own, instead of being refused.
+    `nulls_missing`: columns that the
     records lack are null in them, instead of refused.
     """
 

@@ -3,9 +3,9 @@
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +18,20 @@ from eventide.cli.rows.ingest_preview import PREVIEW_ROWS, preview
 from eventide.cli.rows.ingest_target import declared_types, refuse_contradictions
 from eventide.cli.settings import Settings, common_options, table_argument
 from eventide.formatting import format_size
-from eventide.rows.text_ordering import TextOrderingWarning
+from eventide.rows.ordering_warnings import OrderingWarning
 from eventide.rows.writer import new_table
 from eventide.sources.finding import STDIN, SourceFinder
 from eventide.sources.rows import SourceRows, read_rows
 from eventide.sources.schema_file import StatedSchema, read_schema
 from eventide.sources.source import Dialect, Format, Source
 from eventide.sources.streams import known_encoding
+from eventide.sources.text_columns import has_no_value
 from eventide.table.creation import created_by_first_commit, existing_table
 from eventide.table.open_table import task_engine
 from eventide_core.action.write.pending_write import WriteResult
 from eventide_core.config import EVENT_TIME_FIELD, SANITIZE_NAMES, SCHEMA_MODE, Options, SchemaMode
-from eventide_core.errors import EventideError, InvalidRecordError, counted
-from eventide_core.table.records.avro_names import sanitized, sanitized_names
+from eventide_core.errors import ConfigError, EventideError, InvalidRecordError, counted
+from eventide_core.table.records.avro_names import sanitized
 from eventide_core.table.records.schema import META_FIELDS
 from eventide_core.table.settings.write_shape import WriteOperation
 
@@ -93,7 +94,9 @@ def _character(ctx: click.Context, param: click.Parameter, value: str | None) ->
     help="Replaces each character that a column name of Hudi can't hold by two underscores, and says so.",
 )
 @click.option(
-    "--add-columns", is_flag=True, help="Adds columns that the table does not have, instead of refusing them."
+    "--add-columns",
+    is_flag=True,
+    help="Adds columns that the table does not have, and widens narrower ones, instead of refusing them.",
 )
 @click.option(
     "--columns",
@@ -123,7 +126,16 @@ def _character(ctx: click.Context, param: click.Parameter, value: str | None) ->
 @click.option("--quote", metavar="CHAR", callback=_character, help="CSV: the quote; '' for none.  [default: \"]")
 @click.option("--header/--no-header", "has_header", default=True, help="CSV: whether the first row names the columns.")
 @click.option(
-    "--null", "null_words", multiple=True, metavar="WORD", help="CSV: a cell with this word is null. Repeatable."
+    "--null",
+    "null_words",
+    multiple=True,
+    metavar="WORD",
+    help="CSV: a cell with this word is null, instead of empty ones. Repeatable.",
+)
+@click.option(
+    "--epochs",
+    type=click.Choice(["s", "ms", "us", "ns"]),
+    help="CSV and JSON: whole numbers in a column of timestamps are epochs in this unit.",
 )
 @click.option(
     "--dry-run", is_flag=True, help="Shows the columns, nulls and event times of the first rows. Writes nothing."
@@ -142,6 +154,7 @@ def ingest(
     schema_file: Path | None,
     stated_format: str | None,
     encoding: str | None,
+    epochs: str | None,
     **words: Any,
 ) -> None:
     """Write rows into a table.
@@ -167,8 +180,8 @@ def ingest(
     if sanitize:
         settings = settings.having(SANITIZE_NAMES, "true")
     stated = None if schema_file is None else read_schema(schema_file)
-    types = declared_types(existing, None if stated is None else stated.columns)
-    dialect = _dialect(csv, encoding, list(types))
+    types = declared_types(existing, None if stated is None else stated.columns, widens=add_columns)
+    dialect = replace(_dialect(csv, encoding, list(types)), epochs=epochs)
     sanitizes = Options(settings.options).get(SANITIZE_NAMES)
     with ExitStack() as living:
         finder = SourceFinder(
@@ -187,13 +200,15 @@ def ingest(
         if dry_run:
             if existing is None:
                 # Refuses settings or columns that a table cannot have.
-                new_table(table, _new_schema(rows, stated), settings.options, version=None, **fields)
+                new_table(
+                    table, _new_schema(rows, stated, settings.console.say), settings.options, version=None, **fields
+                )
             event_time = _event_time(existing, fields, Options(settings.options))
             document, parts = preview(rows, None if existing is None else types, event_time, sanitizes=sanitizes)
             settings.console.result(document, *parts)
             return
         result = _written(settings, table, existing, operation, rows, stated, fields, columns)
-    renamed = _renamed(rows.rows) if sanitizes else {}
+    renamed = _renamed(rows.rows.schema) if sanitizes else {}
     for name, new in renamed.items():
         settings.console.say(f"column {name!r} is named {new!r} in the table")
     settings.console.report_dropped(result.dropped_indexes)
@@ -256,8 +271,18 @@ def _event_time(existing: Table | None, fields: Mapping[str, Any], options: Opti
     return fields["ordering"] if existing is None else existing.state().config.event_time_field
 
 
-def _new_schema(rows: SourceRows, stated: StatedSchema | None) -> pa.Schema | str:
-    return rows.rows.schema if stated is None else stated.for_a_table
+def _new_schema(rows: SourceRows, stated: StatedSchema | None, say: Callable[[str], None]) -> pa.Schema | str:
+    """The columns of a new table. Raises ConfigError if nothing states or shows their types."""
+    if stated is not None:
+        return stated.for_a_table
+    untyped = [name for name in rows.rows.column_names if has_no_value(rows.rows.column(name))]
+    if untyped and not len(rows.rows):
+        raise ConfigError(
+            "the sources have no rows, which would show the types of the columns: state them with --schema"
+        )
+    if untyped:
+        say(f"a column without a value becomes a text: {', '.join(untyped)}; --schema states another type")
+    return rows.rows.schema
 
 
 def _written(
@@ -271,11 +296,12 @@ def _written(
     columns: str | None,
 ) -> WriteResult:
     with settings.session() as spark, settings.console.progress() as progress, warnings.catch_warnings():
-        warnings.simplefilter("always", TextOrderingWarning)
+        warnings.simplefilter("always", OrderingWarning)
         warnings.showwarning = lambda message, *_: settings.console.say(f"warning: {message}")
         if existing is None:
             engine = None if spark is None else task_engine(spark)
-            made = created_by_first_commit(uri, _new_schema(rows, stated), settings.options, fields, engine)
+            schema = _new_schema(rows, stated, settings.console.say)
+            made = created_by_first_commit(uri, schema, settings.options, fields, engine)
             opened = Table(uri, settings.options, made)
         else:
             opened = Table.open(uri, settings.options, engine=spark)
@@ -290,9 +316,13 @@ def _written(
             raise InvalidRecordError(f"{rows.place_of(int(match[1]))}: {str(error)[match.end() :]}") from None
 
 
-def _renamed(rows: pa.Table) -> dict[str, str]:
-    """The columns that have another name in the table."""
-    return {name: new for name, new in sanitized_names(rows.column_names).items() if new != name}
+def _renamed(fields: Iterable[Any]) -> dict[str, str]:
+    """The columns and nested fields that have another name in the table."""
+    renamed: dict[str, str] = {}
+    for field in fields:
+        nested = _renamed(field.type.field(number) for number in range(field.type.num_fields))
+        renamed |= {name: sanitized(name) for name in (field.name,) if sanitized(name) != name} | nested
+    return renamed
 
 
 def _document(result: WriteResult) -> dict[str, Any]:

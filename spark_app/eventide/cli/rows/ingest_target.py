@@ -30,18 +30,20 @@ def refuse_contradictions(table: Table, words: Mapping[str, Any], options: Mappi
             )
 
 
-def declared_types(table: Table | None, stated: pa.Schema | None) -> dict[str, Any]:
+def declared_types(table: Table | None, stated: pa.Schema | None, *, widens: bool) -> dict[str, Any]:
     """The types of columns that the table or the stated schema has.
 
-    Raises ConfigError for a stated type that is not the table's, and that a write does not widen it to.
+    Raises ConfigError for a stated type that is not the table's, unless the write `widens` the column to it.
     """
     types = {} if table is None else {field.name: field.type for field in table.snapshot().schema}
     for field in stated or ():
         known = types.get(field.name, field.type)
-        if known != field.type and (known, field.type) not in _WIDER:
+        is_wider = (known, field.type) in _WIDER
+        if known != field.type and not (widens and is_wider):
+            cure = ", or widen the column with --add-columns" if is_wider else ""
             raise ConfigError(
-                f"--schema: column {field.name!r} is {field.type}, and {known} in the table: state the table's type, or "
-                "omit the column"
+                f"--schema: column {field.name!r} is {field.type}, and {known} in the table: state the table's type, omit "
+                f"the column{cure}"
             )
         types[field.name] = field.type
     return types

@@ -1,6 +1,11 @@
 """Java's hash codes by columns are those of the plain rule."""
 
+import sys
+from types import FrameType
+from typing import Any
+
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,3 +26,27 @@ def test_rows_go_to_the_bucket_of_their_key(texts: list[str], buckets: int) -> N
     columns = [pa.array(texts), pa.array(texts[::-1])]
     expected = [bucket_of(pair, buckets) for pair in zip(texts, texts[::-1], strict=True)]
     assert buckets_of(columns, buckets).tolist() == expected
+
+
+@pytest.mark.parametrize("length", [255, 4095, 4096, 4097, 20_000])
+@pytest.mark.parametrize("letter", ["z", "ß", "😀"])
+def test_long_texts_hash_as_their_letters_one_by_one(length: int, letter: str) -> None:
+    texts = [letter * length, "short", letter * (length + 1) + "x"]
+    assert java_hashes(pa.array(texts)).tolist() == [java_hash(text) for text in texts]
+
+
+def test_a_long_text_costs_no_step_for_each_of_its_letters() -> None:
+    steps = 0
+
+    def count(_frame: FrameType, event: str, _arg: object) -> Any:
+        nonlocal steps
+        steps += event == "line"
+        return count
+
+    column, before = pa.array(["x" * 100_000, "short"]), sys.gettrace()
+    sys.settrace(count)
+    try:
+        java_hashes(column)
+    finally:
+        sys.settrace(before)
+    assert 0 < steps < 1_000

@@ -44,6 +44,17 @@ def test_a_filter_has_the_bytes_that_hudi_writes(layout: str, batch_rows: int) -
     assert builder.text().decode() == written
 
 
+def test_one_long_key_hashes_as_beside_many_and_stays_as_it_is() -> None:
+    texts = [f"{number:05d}" * 999 for number in range(20)]
+    keys = pa.array(texts)
+    together, alone = (BloomFilterBuilder(DEFAULT_PARAMETERS) for _ in range(2))
+    together.add(keys)
+    for row in range(len(keys)):
+        alone.add(keys.slice(row, 1))
+    assert alone.text() == together.text()
+    assert keys.to_pylist() == texts
+
+
 @pytest.mark.parametrize("earlier", [0, 1, 10, 15, 40])
 def test_an_extended_filter_equals_one_built_from_all_keys(earlier: int) -> None:
     keys, whole = pa.array(KEYS), BloomFilterBuilder(BloomParameters.for_entries(10, 0.001))

@@ -45,6 +45,13 @@ def test_a_wider_column_widens_the_tables() -> None:
     assert evolved(n=pa.float64()).field("n").type == pa.float64()
 
 
+def test_a_wider_column_leaves_the_tables_as_it_is_unless_it_may_change() -> None:
+    wider = pa.table({"id": ["a"], "n": [2**40], "share": [0.1]}).schema
+    assert evolved_schema(SCHEMA, wider, "t", SchemaRules(nulls_missing=True)) == SCHEMA
+    rows = conform(pa.table({"id": ["a"], "n": [7], "share": [0.1]}), arrow_schema(SCHEMA))
+    assert rows.schema.types[:3] == [pa.string(), pa.int32(), pa.float32()]
+
+
 def test_a_new_column_comes_last_and_may_be_null() -> None:
     more: list[pa.Field[Any]] = [pa.field("id", pa.string()), pa.field("more", pa.int64(), nullable=False)]
     grown = evolved_schema(SCHEMA, pa.schema(more), "t", MERGE)

@@ -88,3 +88,14 @@ def test_a_json_number_in_a_text_column_is_refused_with_its_own_cure(table: Path
     assert (
         "column 'trip' is number, and string in the table, or as --schema states: write it in quotes" in refused.stderr
     )
+
+
+def test_nested_names_are_sanitized_and_said(tmp_path: Path) -> None:
+    source = tmp_path / "x.json"
+    source.write_text('{"id": 1, "trip": {"unit price": 1.5, "stops": [{"a-b": 2}]}}\n')
+    words = ("ingest", tmp_path / "t", source, "--sanitize")
+    made = run(*words, "--create", "--record-key", "id")
+    assert "column 'unit price' is named 'unit__price' in the table" in made.stderr
+    assert run_json(*words)["renamed"] == {"unit price": "unit__price", "a-b": "a__b"}
+    rows = Table.open(str(tmp_path / "t")).snapshot().to_arrow(["trip"]).to_pylist()
+    assert rows == [{"trip": {"unit__price": 1.5, "stops": [{"a__b": 2}]}}]

@@ -152,10 +152,11 @@ def test_an_encoding_that_decodes_no_text_is_refused(encoding: str, tmp_path: Pa
 
 
 @pytest.mark.parametrize("header", ["id,name", '"id","na\nme"\n'])
-def test_a_header_without_rows_makes_an_empty_table(header: str, tmp_path: Path) -> None:
-    source = tmp_path / "x.csv"
+def test_a_header_without_rows_makes_an_empty_table_of_stated_types(header: str, tmp_path: Path) -> None:
+    source, schema = tmp_path / "x.csv", tmp_path / "schema"
     source.write_text(header)
-    assert ingested(tmp_path / "t", source, "--sanitize") == []
+    schema.write_text("id long\n" + ("name" if "name" in header else "na__me") + " string\n")
+    assert ingested(tmp_path / "t", source, "--sanitize", "--schema", schema) == []
 
 
 def test_a_header_of_two_lines_is_no_row(tmp_path: Path) -> None:
@@ -243,11 +244,11 @@ def test_a_text_in_quotes_has_newlines_at_any_size(size: int, tmp_path: Path) ->
     assert rows[1]["note"] == text
 
 
-def test_only_declared_words_are_null(tmp_path: Path) -> None:
+def test_only_empty_cells_or_declared_words_are_null(tmp_path: Path) -> None:
     source = tmp_path / "x.csv"
     source.write_text("id,name,fare\n1,NULL,1.5\n2,NaN,\n3,,2\n4,n/a,NaN\n")
     rows = ingested(tmp_path / "t", source)
-    assert [row["name"] for row in rows] == ["NULL", "NaN", "", "n/a"]
+    assert [row["name"] for row in rows] == ["NULL", "NaN", None, "n/a"]
     assert [row["fare"] for row in rows][:3] == [1.5, None, 2.0]
     assert rows[3]["fare"] != rows[3]["fare"]
     rows = ingested(tmp_path / "u", source, "--null", "NULL", "--null", "")

@@ -1,0 +1,157 @@
+"""A write takes every type whose values a table can hold, and refuses another one by name, with what to do."""
+
+from datetime import date, time, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from eventide import Table
+from eventide_core.errors import InvalidColumnNameError, InvalidFilterError, InvalidRecordError, UnsupportedTableError
+
+TAKEN: dict[str, tuple[Any, list[Any], Any]] = {
+    "dictionary": (pa.dictionary(pa.int8(), pa.string()), ["a", None, "b"], pa.string()),
+    "dictionary of views": (pa.dictionary(pa.uint32(), pa.string()), ["a", None], pa.string()),
+    "large text": (pa.large_string(), ["a", None], pa.string()),
+    "text view": (pa.string_view(), ["a", None], pa.string()),
+    "large binary": (pa.large_binary(), [b"\xff"], pa.binary()),
+    "binary view": (pa.binary_view(), [b"\xff"], pa.binary()),
+    "large list": (pa.large_list(pa.large_string()), [["a"], [], None], pa.list_(pa.string())),
+    "list view": (pa.list_view(pa.int64()), [[1], None, [2, 3]], pa.list_(pa.int64())),
+    "list of dictionaries": (pa.list_(pa.dictionary(pa.int8(), pa.string())), [["a"], None, []], pa.list_(pa.string())),
+    "struct of views": (pa.struct([("a", pa.string_view())]), [{"a": "x"}], pa.struct([("a", pa.string())])),
+    "map of views": (pa.map_(pa.large_string(), pa.uint8()), [[("k", 255)]], pa.map_(pa.string(), pa.int32())),
+    "uint8": (pa.uint8(), [255, None], pa.int32()),
+    "uint16": (pa.uint16(), [2**16 - 1], pa.int32()),
+    "uint32": (pa.uint32(), [2**32 - 1], pa.int64()),
+    "uint64": (pa.uint64(), [2**63 - 1], pa.int64()),
+    "float16": (pa.float16(), [1.5, None], pa.float32()),
+    "date64": (pa.date64(), [date(2026, 11, 28)], pa.date32()),
+    "decimal32": (pa.decimal32(9, 2), [Decimal("1234567.89")], pa.decimal128(9, 2)),
+    "decimal64": (pa.decimal64(18, 2), [Decimal("1.25")], pa.decimal128(18, 2)),
+    "decimal256": (pa.decimal256(50, 2), [Decimal("9" * 36 + ".99")], pa.decimal128(38, 2)),
+}
+REFUSED: dict[str, tuple[Any, Any, str]] = {
+    "time": (pa.time64("us"), time(1), "column 'x' is time64.*: cast it to int64, as its microseconds, or to a string"),
+    "duration": (pa.duration("us"), timedelta(1), "column 'x' is duration.*: cast it to int64, as its microseconds"),
+    "uint64 beyond a long": (
+        pa.uint64(),
+        2**63,
+        "row 1: column 'x' of type uint64 .*int64: 9223372036854775808: .*convert",
+    ),
+    "decimal256 beyond 38 digits": (pa.decimal256(50, 2), Decimal("9" * 40), "row 1: column 'x' of type decimal256"),
+}
+
+
+SANITIZING = {"hoodie.streamer.source.sanitize.invalid.schema.field.names": "true"}
+
+
+def _by_upsert(path: Path, rows: pa.Table) -> Table:
+    table = Table.create(str(path), schema=rows.schema, record_key="id")
+    table.upsert(rows)
+    return table
+
+
+@pytest.mark.parametrize("case", TAKEN)
+def test_a_type_whose_values_fit_is_taken(tmp_path: Path, case: str) -> None:
+    given, values, kind = TAKEN[case]
+    rows = pa.table({"id": [f"k{row}" for row in range(len(values))], "x": pa.array(values, given)})
+    found = _by_upsert(tmp_path / "t", rows).snapshot().to_arrow(["id", "x"]).sort_by("id").column("x")
+    assert found.to_pylist() == values
+    assert str(found.type).replace(" ('x')", "") == str(kind).replace("item:", "element:")
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_type_or_value_that_does_not_fit_names_the_cast(tmp_path: Path, case: str) -> None:
+    kind, value, said = REFUSED[case]
+    rows = pa.table({"id": ["a", "b"], "x": pa.array([None, value], kind)})
+    with pytest.raises((InvalidRecordError, UnsupportedTableError), match=said):
+        _by_upsert(tmp_path / "t", rows)
+
+
+def test_digits_below_a_microsecond_are_refused_with_their_row(tmp_path: Path) -> None:
+    rows = pa.table({"id": ["a", "b"], "x": pa.array([1_000, 1_001], pa.timestamp("ns", "UTC"))})
+    with pytest.raises(InvalidRecordError, match=r"row 1: column 'x' of type .*floor_temporal"):
+        _by_upsert(tmp_path / "t", rows)
+
+
+def test_categories_of_polars_are_texts(tmp_path: Path) -> None:
+    frame = pl.DataFrame(
+        {
+            "id": ["a", "b"],
+            "city": pl.Series(["Oslo", None], dtype=pl.Categorical),
+            "kind": pl.Series(["x", "y"], dtype=pl.Enum(["x", "y"])),
+            "tags": pl.Series([["a"], []], dtype=pl.List(pl.Categorical)),
+        }
+    )
+    columns = {"id": pa.string(), "city": pa.string(), "kind": pa.string(), "tags": pa.list_(pa.string())}
+    table = Table.create(str(tmp_path / "t"), schema=pa.schema(list(columns.items())), record_key="id")
+    table.upsert(frame)
+    assert table.snapshot().to_arrow(list(columns)).sort_by("id").to_pylist() == frame.to_dicts()
+
+
+@pytest.mark.parametrize(
+    ("frame", "said"),
+    [
+        (
+            pd.DataFrame([["a", 1, 2]], columns=pd.Index(["id", "n", "n"])),
+            r"Duplicate column names found: \['id', 'n', 'n'\]",
+        ),
+        (pd.DataFrame({"id": ["a", "b"], "n": [1, "x"]}), "for column n with type object"),
+        (pl.DataFrame({"id": ["a"], "n": pl.Series([1], dtype=pl.Int128)}), "cannot write the DataFrame"),
+    ],
+)
+def test_a_frame_that_arrow_cannot_take_is_refused_with_a_typed_error(tmp_path: Path, frame: Any, said: str) -> None:
+    table = Table.create(str(tmp_path / "t"), schema=pa.table({"id": ["a"], "n": [1]}).schema, record_key="id")
+    with pytest.raises(InvalidRecordError, match=said):
+        table.upsert(frame)
+    with pytest.raises(InvalidRecordError, match=said):
+        table.merge(frame, when_matched_update="*")
+
+
+def test_long_numbers_beside_null_stay_exact_in_pandas(tmp_path: Path) -> None:
+    rows = pa.table({"id": ["a", "b"], "n": [2**53 + 1, None]})
+    table = _by_upsert(tmp_path / "t", rows)
+    table.upsert(table.snapshot().to_pandas(["id", "n"]))
+    assert table.snapshot().to_arrow(["id", "n"]).sort_by("id").to_pylist() == rows.to_pylist()
+
+
+def test_an_update_of_a_text_by_a_number_names_the_column(tmp_path: Path) -> None:
+    table = _by_upsert(tmp_path / "t", pa.table({"id": ["a"], "city": ["Oslo"]}))
+    for expression in ("city * 2", "city + 1", "upper(id) - 1", "5", "city || 5"):
+        with pytest.raises((InvalidRecordError, InvalidFilterError), match="city"):
+            table.update({"city": expression})
+
+
+def test_sanitizing_reaches_the_names_of_nested_fields(tmp_path: Path) -> None:
+    inner = pa.struct([("unit price", pa.float64()), ("n", pa.int64())])
+    columns: dict[str, Any] = {
+        "id": pa.array(["a", "b"]),
+        "a line": pa.array([{"unit price": 1.5, "n": 2}, None], inner),
+        "lines": pa.array([[{"unit price": 0.5, "n": None}], []], pa.list_(inner)),
+        "by-name": pa.array([[("k k", {"unit price": 2.5, "n": 1})], None], pa.map_(pa.string(), inner)),
+    }
+    rows = pa.table(columns)
+    table = Table.create(str(tmp_path / "t"), schema=rows.schema, record_key="id", options=SANITIZING)
+    table.upsert(rows.slice(0, 1))
+    table.upsert(rows.slice(1, 1))
+    found = table.snapshot().to_arrow(["id", "a__line", "lines", "by__name"]).sort_by("id").to_pylist()
+    assert found == [
+        {
+            "id": "a",
+            "a__line": {"unit__price": 1.5, "n": 2},
+            "lines": [{"unit__price": 0.5, "n": None}],
+            "by__name": [("k k", {"unit__price": 2.5, "n": 1})],
+        },
+        {"id": "b", "a__line": None, "lines": [], "by__name": None},
+    ]
+
+
+def test_a_nested_name_that_avro_does_not_allow_is_refused(tmp_path: Path) -> None:
+    rows = pa.table({"id": ["a"], "x": pa.array([{"unit price": 1.5}])})
+    with pytest.raises(InvalidColumnNameError, match=r"'unit price' \(unit__price\)"):
+        _by_upsert(tmp_path / "t", rows)
