@@ -120,6 +120,7 @@ class EventTimeFacts:
     of_logs: Mapping[str, EventTimeRange]
     uncompacted: Mapping[str, EventTimeRange]
     problem: str | None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
