@@ -3,7 +3,7 @@
 Runs on Spark 3.5, too: `pytest tests/spark_app/spark/test_local_times.py` in an environment with it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -122,6 +122,41 @@ def test_rows_of_spark_are_stored_with_their_very_values(tmp_path: Path, spark: 
     found = table.snapshot().to_arrow(SCHEMA.names).to_pylist()
     assert {row["id"]: row["at"] for row in found} == {"a": AT, "b": SKIPPED, "c": SKIPPED}
     assert {row["id"]: row["part"]["at"] for row in found} == {"a": AT, "b": SKIPPED, "c": SKIPPED}
+
+
+def _arrow(frame: Any) -> pa.Table:
+    return pa.Table.from_batches(frame._collect_as_arrow())
+
+
+WAYS: dict[str, Callable[[Table, Any], object]] = {
+    "upsert": lambda table, rows: table.upsert(rows),
+    "merge": lambda table, rows: table.merge(_arrow(rows), when_not_matched_insert=True),
+    "source": lambda table, rows: rows.write.format("eventide").mode("append").save(table.uri),
+    "sink": lambda table, rows: eventide.stream_sink(table.uri)(rows, 0),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    ("kind", "given"), [("timestamp", "timestamp_ntz"), ("timestamp_ntz", "timestamp"), ("timestamp", "date")]
+)
+def test_a_write_that_would_cast_by_a_zone_is_refused(
+    tmp_path: Path, spark: SparkSession, way: str, kind: str, given: str
+) -> None:
+    """Spark would cast by its session's zone; a cast in the query does that, and says so."""
+    frame = spark.sql(f"select cast('2026-03-03 08:05:00' as {kind}) at, 'a' id")
+    table = Table.create(
+        str(tmp_path / "t"), schema=frame.schema, record_key="id", options={"hoodie.index.type": "SIMPLE"}
+    )
+    table.upsert(frame)
+    other = spark.sql(f"select cast('2026-03-03 08:05:00' as {given}) at, 'b' id")
+    if way == "source" and not HAS_SOURCES:
+        pytest.skip("Spark 4 has sources in Python")
+    with pytest.raises(Exception, match="nothing says in which zone; cast it before"):
+        WAYS[way](table, other)
+    assert table.snapshot().to_arrow(["id"]).column("id").to_pylist() == ["a"]
+    table.upsert(other.selectExpr(f"cast(at as {kind}) at", "id"))
+    assert table.snapshot().to_spark(spark).select("at").distinct().count() == (2 if given == "date" else 1)
 
 
 def test_a_stream_reads_them(tmp_path: Path, spark: SparkSession) -> None:

@@ -23,7 +23,7 @@ _LAST: Final = time(23, 59, 59, 999_000)
 
 @dataclass(frozen=True, slots=True)
 class DayOffsets:
-    """How far a zone is ahead of UTC at the start and at the end of a local day, in milliseconds.
+    """How far a zone is ahead of UTC at the start and at the end of a local day, `first_ms` and `last_ms`.
 
     `change_ms` is the moment of the change in epoch milliseconds; None if the offset is the same all day.
     """
