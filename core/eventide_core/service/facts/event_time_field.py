@@ -67,7 +67,8 @@ def _check_reading(state: TableState, schema: AvroSchema, name: str, options: Op
     unused = asked.why_unused(name, schema)
     if unused is not None:
         raise ConfigError(f"option {asked}: {unused}")
-    texts, published = state.config.event_time_texts, state.cut_event_times
+    texts = state.config.event_time_texts
+    published = state.cut_event_times if schema.is_local_time(name) else None
     if published is not None and texts.contradicts(published, name, schema):
         raise RefusedError(
             f"{texts}: the published cut is in terms of the event times {published!r}, without a zone those of UTC, and the "

@@ -199,5 +199,5 @@ def _in_base(state: TableState, facts: Collection[LogFacts], source: str | None)
         path: since
         for publication in commits
         for path, since in publication.uncompacted.items()
-        if since is None or publication.event_times == source
+        if since is None or publication.event_times in (None, source)
     } | pending

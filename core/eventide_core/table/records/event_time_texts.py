@@ -45,16 +45,14 @@ class EventTimeTexts:
         """
         if self == ISO_WITH_ZONE:
             return field
-        if schema.is_local_time(field):
-            return field if self.zone in (None, "UTC") else f"{field}{_IN}{self.zone}"
+        if schema.is_local_time(field) and self.zone not in (None, "UTC"):
+            return f"{field}{_IN}{self.zone}"
         if not schema.is_text(field):
             return field
         return " ".join([field, *(f"{key.rpartition('.')[2]}={value}" for key, value in self.settings.items())])
 
     def contradicts(self, published: str, field: str, schema: AvroSchema) -> bool:
-        """Whether a cut that was published with that source is of other local times: without a zone, it is of UTC."""
-        if not schema.is_local_time(field):
-            return False
+        """Whether figures of that source are of other local times of the field: without a zone, they are of UTC."""
         return (published if _IN in published else field) != self.source(field, schema)
 
     def why_unused(self, field: str | None, schema: AvroSchema) -> str | None:
