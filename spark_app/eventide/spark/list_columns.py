@@ -27,7 +27,8 @@ def _spark_type(kind: Any) -> Any:
     if not types.is_nested(kind):
         return kind
     if types.is_map(kind):
-        return pa.map_(kind.key_field, _spark_field(kind.item_field))
+        of_fields: Any = pa.map_  # its stubs have types alone, which may all be null
+        return of_fields(kind.key_field, _spark_field(kind.item_field))
     fields = [_spark_field(kind.field(place)) for place in range(kind.num_fields)]
     return pa.struct(fields) if types.is_struct(kind) else pa.list_(fields[0])
 

@@ -151,12 +151,7 @@ def refuse_unstated(own: Any, kind: Any, place: str) -> None:
             raise InvalidRecordError(
                 f"{place} of type {own} does not fit the table's {kind}: nothing says in which unit; convert it before"
             )
-    is_local = pa.types.is_date(own) or (pa.types.is_timestamp(own) and own.tz is None)
-    if pa.types.is_timestamp(kind) and (is_local if kind.tz else pa.types.is_timestamp(own) and own.tz):
-        raise InvalidRecordError(
-            f"{place} of type {own} does not fit the table's {kind}: nothing says in which zone; "
-            f"{_TO_MOMENT if is_local else _TO_LOCAL}"
-        )
+    _refuse_unstated_zone(own, kind, place)
     if _is_list(own) and _is_list(kind):
         refuse_unstated(own.value_type, kind.value_type, f"an element of {place}")
     elif pa.types.is_map(own) and pa.types.is_map(kind):
@@ -165,6 +160,15 @@ def refuse_unstated(own: Any, kind: Any, place: str) -> None:
         for field in kind:
             if own.get_field_index(field.name) >= 0:
                 refuse_unstated(own.field(field.name).type, field.type, f"field {field.name!r} of {place}")
+
+
+def _refuse_unstated_zone(own: Any, kind: Any, place: str) -> None:
+    is_local = pa.types.is_date(own) or (pa.types.is_timestamp(own) and own.tz is None)
+    if pa.types.is_timestamp(kind) and (is_local if kind.tz else pa.types.is_timestamp(own) and own.tz):
+        raise InvalidRecordError(
+            f"{place} of type {own} does not fit the table's {kind}: nothing says in which zone; "
+            f"{_TO_MOMENT if is_local else _TO_LOCAL}"
+        )
 
 
 def refuse_names_alike(names: Iterable[str]) -> None:
