@@ -134,6 +134,25 @@ def errors(spark: SparkSession, path: Path) -> dict[str, list[str]]:
     }
 
 
+def local_times(spark: SparkSession, path: Path) -> dict[str, Any]:
+    """A time without a zone, written and read in a session of another zone, and one with a zone that is refused."""
+    spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+    rows = spark.sql(
+        "select 'a' id, timestamp_ntz'2026-03-03 08:05:00' at, array(timestamp_ntz'2026-03-03 08:05:00') many"
+    )
+    table = Table.create(str(path), schema=rows.schema, record_key="id", options=OPTIONS)
+    table.upsert(rows)
+    zoned = rows.selectExpr("id", "cast(at as timestamp) at", "many")
+    refused = caught(lambda: table.upsert(zoned))
+    found = [table.snapshot().to_spark(spark), spark.read.format("eventide").load(str(path))]
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    return {
+        "types": [dict(one.dtypes) for one in found],
+        "found": [one.where("at = timestamp_ntz'2026-03-03 08:05:00' and many[0] = at").count() for one in found],
+        "refused": refused,
+    }
+
+
 def streams(spark: SparkSession, path: Path) -> list[int]:
     """The number of writes for a batch that arrives twice, and the rows of the format."""
     schema = frame(spark, [0], 0).schema
@@ -158,6 +177,7 @@ def main(url: str, directory: Path) -> None:
         "hudi": of_hudi(spark, directory / "hudi"),
         "errors": errors(spark, directory / "bucket"),
         "streams": streams(spark, directory / "streams"),
+        "local_times": local_times(spark, directory / "local_times"),
     }
     spark.stop()
     sys.stdout.write("ANSWER" + json.dumps(answer))

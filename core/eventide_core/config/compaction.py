@@ -42,8 +42,9 @@ EVENT_TIME_ZONE = Option(
     "eventide.event.time.zone",
     TEXT,
     None,
-    "The time zone of texts in that field that have none, such as `2026-11-20 03:00:00`. A new table keeps it.",
-    otherwise="what the table says, else such a text is unreadable",
+    "The time zone of times in that field that have none: timestamps without a zone, dates, and texts such as "
+    "`2026-11-20 03:00:00`. A new table keeps it, and one whose field is such a timestamp or date needs it.",
+    otherwise="what the table says, else UTC, and such a text is unreadable",
 )
 EVENT_TIME_FORMAT = Option(
     "eventide.event.time.format",

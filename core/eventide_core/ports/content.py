@@ -127,8 +127,10 @@ class LogContent(Protocol):
 class BaseContent(Protocol):
     """What base files hold, as far as their footers show."""
 
-    def event_times(self, base_path: str, field: str) -> EventTimeRange | None:
+    def event_times(self, base_path: str, shape: RecordShape) -> EventTimeRange | None:
         """The range of a base file's event times; None if its footer doesn't state it, as of texts. Reads no record.
+
+        The shape names the event-time field.
 
         Raises MissingFileError, CorruptBaseFileError.
         """

@@ -30,7 +30,6 @@ from pyspark.sql.datasource import (
     Filter,
     InputPartition,
 )
-from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from eventide.catalog import located
@@ -43,8 +42,9 @@ from eventide.options.streams import STREAM_START, WRITE_OPERATION
 from eventide.options.windows import CONSUMER, EVERY, SINCE
 from eventide.rows.reader import Rows
 from eventide.spark.datasource_schema import chosen_columns
-from eventide.spark.list_columns import batches_with_lists, with_lists
+from eventide.spark.list_columns import batches_with_lists
 from eventide.spark.pushed_filters import pushed_filter
+from eventide.spark.types import spark_schema_of
 from eventide.spark.workers import ship_packages
 from eventide.table.table import Table
 from eventide_core.config import Options
@@ -75,9 +75,9 @@ class EventideSource(DataSource):
 
     def schema(self) -> StructType:
         if Options(self.options).get(EVERY) is None:
-            return from_arrow_schema(with_lists(self._rows().schema))
+            return spark_schema_of(self._rows().schema)
         rows = Table.open(self._path(), self.options).read_optimized()
-        return from_arrow_schema(with_window_columns(with_lists(rows.schema)))
+        return spark_schema_of(with_window_columns(rows.schema))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         if self._asks_for_windows():

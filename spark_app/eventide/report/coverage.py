@@ -10,6 +10,7 @@ from eventide_core.errors import EventideError
 from eventide_core.ports import BaseContent
 from eventide_core.table.files.file_slice import FileSlice, LogFile
 from eventide_core.table.records.event_time import EventTimeRange
+from eventide_core.table.records.record_shape import RecordShape
 
 
 class Role(StrEnum):
@@ -88,13 +89,14 @@ class SliceCoverage:
 class CoverageReader:
     """Computes the coverage of slices. `facts` and `problems` are those of their log files, by path.
 
-    `bases` reads the footers of base files, which state the range of `event_time_field`; it is None if unknown. `cut_ms` is
+    `bases` reads the footers of base files, which state the range of the event-time field that `shape` names; it is None
+    if the field is unknown. `cut_ms` is
     the published cut, before which a log file is late; None without one. `merged` has the paths of log files that a plan
     merges. It determines their role.
     """
 
     bases: BaseContent
-    event_time_field: str | None
+    shape: RecordShape | None
     cut_ms: int | None
     facts: Mapping[str, LogFacts]
     problems: Mapping[str, str]
@@ -123,10 +125,10 @@ class CoverageReader:
 
     def _base(self, path: str, size: int) -> FileCoverage:
         nothing = EventTimeRange(None, None)
-        if self.event_time_field is None:
+        if self.shape is None:
             return FileCoverage(path, size, Role.BASE, None, nothing, "the event-time field is unknown")
         try:
-            times = self.bases.event_times(path, self.event_time_field)
+            times = self.bases.event_times(path, self.shape)
         except EventideError as error:
             return FileCoverage(path, size, Role.BASE, None, nothing, str(error))
         problem = "its footer contains no event times" if times is None else None

@@ -118,8 +118,10 @@ def coverage(application: Application, *, merged: frozenset[str]) -> tuple[Slice
 
 
 def _reader(application: Application, table: TableDescription) -> CoverageReader:
-    cut_ms = table.state.cut_ms
-    return CoverageReader(application.bases, table.event_time_field, cut_ms, table.facts, table.problems)
+    state = table.state
+    field = None if state.known_schema is None else table.event_time_field
+    shape = None if field is None else state.shape(field)
+    return CoverageReader(application.bases, shape, state.cut_ms, table.facts, table.problems)
 
 
 def _whole(table: TableDescription, partitions: Mapping[str, Freshness]) -> Freshness:

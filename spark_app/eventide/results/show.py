@@ -8,7 +8,7 @@ from eventide.bootstrap import Application
 from eventide_core.action.compaction.slice_selection import LogFacts
 from eventide_core.config import EVENT_TIME_FIELD, LOCK_PROVIDER
 from eventide_core.errors import ConfigError, EventideError, UnsupportedTableError
-from eventide_core.service.facts.event_time_field import are_stats_proof, event_time_field_of
+from eventide_core.service.facts.event_time_field import are_stats_proof, event_time_field_of, zone_notes
 from eventide_core.service.state.single_writers import single_writer_note, writes_of_single_writers
 from eventide_core.service.state.table import TableState
 from eventide_core.table.files.file_slice import FileSlice, LogFile
@@ -27,7 +27,7 @@ class TableDescription:
     the table nor an option names it. `facts` are those of the log files of the latest slices, by path; `problems` states why
     a log file has none. `plans` are those of the pending compactions, by instant. `single_writers` are open writes whose
     writers expect to be the only writer. `metadata_table` is None if the table has none. `unused_lock` is the lock provider
-    that the table's settings name but the options don't.
+    that the table's settings name but the options don't. `zone_notes` state how event times are read, if the table doesn't.
     """
 
     uri: str
@@ -39,6 +39,7 @@ class TableDescription:
     single_writers: tuple[Instant, ...] = ()
     metadata_table: MetadataTableStatus | None = None
     unused_lock: str | None = None
+    zone_notes: tuple[str, ...] = ()
 
     @property
     def file_slices(self) -> tuple[FileSlice, ...]:
@@ -47,8 +48,8 @@ class TableDescription:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the user should know about the table's writers."""
-        alone = tuple(map(single_writer_note, self.single_writers))
+        """What the user should know about the table's writers, and about its event times."""
+        alone = (*map(single_writer_note, self.single_writers), *self.zone_notes)
         if self.unused_lock is None:
             return alone
         lock = f"hoodie.properties names the lock {self.unused_lock}: writes are refused until {LOCK_PROVIDER} is set"
@@ -138,7 +139,7 @@ def describe(application: Application) -> TableDescription:
         problems = dict.fromkeys((log.path for log in logs), f"the event-time field is unknown: set {EVENT_TIME_FIELD}")
     elif logs:
         shape = state.shape(field)
-        proof = are_stats_proof(shape.schema, field, application.options, state.config.properties)
+        proof = are_stats_proof(shape, application.options, state.config.properties)
         facts, read_errors = application.freshness.facts.read_each(state, shape, logs, are_stats_proof=proof)
         errors |= read_errors
     for error in errors.values():
@@ -156,7 +157,16 @@ def describe(application: Application) -> TableDescription:
     is_used = lock is None or application.options.get(LOCK_PROVIDER) is not None or lock.endswith(_DEFAULT_LOCK)
     unused_lock = None if is_used else lock
     return TableDescription(
-        files.storage.root, state, field, facts, problems, plans, alone, metadata_table, unused_lock
+        files.storage.root,
+        state,
+        field,
+        facts,
+        problems,
+        plans,
+        alone,
+        metadata_table,
+        unused_lock,
+        zone_notes(state, application.options),
     )
 
 

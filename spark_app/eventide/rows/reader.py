@@ -17,8 +17,9 @@ import pyarrow.compute as pc
 
 from eventide.rows.row_filter import Filter, filter_expression, selected
 from eventide.spark.engine import task_count
-from eventide.spark.list_columns import batches_with_lists, with_lists
+from eventide.spark.list_columns import batches_with_lists
 from eventide.spark.parquet import divided, parquet_frame
+from eventide.spark.types import spark_schema_of
 from eventide.spark.workers import ship_packages
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
 from eventide_adapters.format.merge.sought import Sought
@@ -254,12 +255,10 @@ class Rows:
         read the other slices, with the columns named here: they don't know which columns a query selects later. They read
         every slice of a window of event time, too, and of a filter.
         """
-        from pyspark.sql.pandas.types import from_arrow_schema
-
         ship_packages(spark)
         chosen = self.reading(columns, filter)
         read = chosen.of_slices()
-        schema, root = from_arrow_schema(with_lists(read.schema)), self.reader.storage.root
+        schema, root = spark_schema_of(read.schema), self.reader.storage.root
         by_spark, slices = (
             divided(self.plan.slices, root, read.schema)
             if filter is None and self.reader.reads_whole_slices

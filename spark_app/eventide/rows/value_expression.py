@@ -65,12 +65,12 @@ def _scalar(value: Any, field: "pa.Field[Any]") -> Any:
         return cast_whole(pa.repeat(given, 1), field.type, f"the value of column {field.name!r}")[0]
     scalar: Any = pa.scalar(value, field.type)
     if _is_cut(value, scalar.as_py()):
-        raise ValueError(f"it would become {scalar}")
+        raise ValueError(f"it would become {scalar}; convert it before")
     return scalar
 
 
 def _is_cut(value: Any, kept: Any) -> bool:
-    """Whether Arrow has cut a part of a Python value off, which it does without an error: of a number, or of a time."""
+    """Whether Arrow has cut a part of a Python value off, or guessed a zone, both without an error."""
     if isinstance(value, Mapping):
         parts = dict(kept) if kept is not None else {}
         return any(_is_cut(part, parts.get(name)) for name, part in value.items())
@@ -79,7 +79,7 @@ def _is_cut(value: Any, kept: Any) -> bool:
     if isinstance(value, datetime) and isinstance(kept, date) and not isinstance(kept, datetime):
         return value.time() != time()
     if isinstance(value, datetime | time) and isinstance(kept, datetime | time):
-        return value.microsecond != kept.microsecond
+        return value.microsecond != kept.microsecond or (value.tzinfo is None) != (kept.tzinfo is None)
     if isinstance(kept, float) and isinstance(value, int | float):
         return not keeps_digits(str(value), kept)
     return isinstance(kept, int) and not isinstance(value, bool) and bool(kept != value)

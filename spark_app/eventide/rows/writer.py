@@ -24,6 +24,7 @@ from eventide_core.config import (
     BUCKET_HASH_FIELDS,
     BUCKETS,
     EVENT_TIME_FIELD,
+    EVENT_TIME_ZONE,
     INDEX_TYPE,
     PARTITION_TIMES,
     SANITIZE_NAMES,
@@ -103,7 +104,7 @@ def new_table(
 
 
 def _check_event_time(made: NewTable, event_time: str | None, known: Sequence[str]) -> None:
-    """Raises ConfigError for a field that can hold no event times, or for options about texts if it is no text."""
+    """Raises ConfigError for a field that can hold no event times, and if the zone of its times is unknown or not needed."""
     if event_time is not None and event_time not in known:
         raise ConfigError(f"event-time field {event_time!r} is not in the schema, which has {', '.join(known)}")
     if event_time is not None and not made.schema.may_hold_event_times(event_time):
@@ -112,10 +113,13 @@ def _check_event_time(made: NewTable, event_time: str | None, known: Sequence[st
             "numbers or texts"
         )
     texts, field = EventTimeTexts.of(made.writer_options), made.writer_options.get(EVENT_TIME_FIELD)
-    if texts != ISO_WITH_ZONE and (field is None or not made.schema.is_text(field)):
+    unused = None if texts == ISO_WITH_ZONE else texts.why_unused(field, made.schema)
+    if unused is not None:
+        raise ConfigError(f"option {texts}: {unused}")
+    if texts.zone is None and field is not None and made.schema.is_local_time(field):
         raise ConfigError(
-            f"{texts} says how texts are read, and the event-time field "
-            + ("is not named: name it" if field is None else f"{field!r} has none: omit it")
+            f"event-time field {field!r} has times without a zone: set option {EVENT_TIME_ZONE} to their time "
+            "zone, such as Europe/Berlin or UTC; the table keeps it"
         )
 
 

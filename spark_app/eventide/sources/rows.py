@@ -18,7 +18,7 @@ from eventide.sources.json_batches import declared_type, json_tables
 from eventide.sources.source import Dialect, Format, Source
 from eventide.sources.streams import readable
 from eventide.sources.text_columns import EVERY_TYPE, TIMES, as_text, converted, inferred, is_bytes, is_text, of_epochs
-from eventide_adapters.format.columns.exact_cast import refuse_lost_unit
+from eventide_adapters.format.columns.exact_cast import refuse_unstated
 from eventide_core.errors import ConfigError, InvalidRecordError
 
 
@@ -169,7 +169,7 @@ def _declared(column: Any, kind: Any, name: str, place: str, first_row: int, *, 
             f"source {place!r}: column {name!r} has numbers, and is of type {kind}: if they are epochs, state their unit, "
             "such as --epochs ms"
         )
-    refuse_lost_unit(column.type, kind, f"source {place!r}: column {name!r}")
+    refuse_unstated(column.type, kind, f"source {place!r}: column {name!r}")
     try:
         return column.cast(declared_type(column.type, kind, reads_texts=True))
     except pa.ArrowException as error:

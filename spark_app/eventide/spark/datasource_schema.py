@@ -1,10 +1,9 @@
 """Selects the columns of a table that a Spark query requests by its schema."""
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from eventide.spark.list_columns import with_lists
+from eventide.spark.types import spark_schema_of
 from eventide_core.errors import ConfigError
 
 
@@ -14,7 +13,7 @@ def chosen_columns(table: pa.Schema, asked: StructType) -> tuple[str, ...]:
     Spark passes the whole schema to a Python source, whichever columns the query selects. If the user passes a schema with
     only some of the columns (`.schema("id string, fare double")`), only those are read.
     """
-    types = {field.name: field.dataType for field in from_arrow_schema(with_lists(table))}
+    types = {field.name: field.dataType for field in spark_schema_of(table)}
     for field in asked:
         if field.name not in types:
             raise ConfigError(f"column {field.name!r} is not one of the table's: {', '.join(types)}")

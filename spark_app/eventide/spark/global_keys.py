@@ -22,7 +22,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.spark.engine import parallelism
+from eventide.spark.list_columns import batches_with_lists
 from eventide.spark.packed_rows import RecordBatches, gathered
+from eventide.spark.types import spark_schema_of
 from eventide_adapters.format.columns.java_hash import file_group_numbers
 from eventide_adapters.format.log_file.ordering_values import orderings_of
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
@@ -57,9 +59,7 @@ Placing = Callable[[RecordBatches], Iterator[pa.Table]]
 
 def keyed_columns(shape: WriteShape) -> "StructType":
     """The columns of keyed records."""
-    from pyspark.sql.pandas.types import from_arrow_schema
-
-    return from_arrow_schema(keyed_schema(shape))
+    return spark_schema_of(keyed_schema(shape))
 
 
 def combined_by_key(keyed: "DataFrame", shape: WriteShape) -> "DataFrame":
@@ -154,7 +154,7 @@ class _Located:
             chosen = pc.if_else(pa.array(decides), home, pa.scalar("")).fill_null("")
             located = keyed.append_column(_HOME_PARTITION, places.partitions)
             located = located.append_column(_HOME_FILE, places.file_ids).append_column(_DECIDES, chosen)
-            yield from located.combine_chunks().to_batches()
+            yield from batches_with_lists(located.combine_chunks().to_batches())
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +225,8 @@ class _Living:
                 for rows in reader.read(slice_read, self.shape.records, names):
                     home: list[Any] = [pa.repeat(text, len(rows)) for text in places]
                     columns = [rows.column(name) for name in names]
-                    yield pa.RecordBatch.from_arrays([*columns, *home], names=[*names, _HOME_PARTITION, _HOME_FILE])
+                    homes = [*names, _HOME_PARTITION, _HOME_FILE]
+                    yield from batches_with_lists([pa.RecordBatch.from_arrays([*columns, *home], names=homes)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +239,7 @@ class _Combined:
         parts = list(batches)
         if parts:
             keyed = pa.Table.from_batches(parts).cast(keyed_schema(self.shape))
-            yield from combined(keyed, self.shape).to_batches()
+            yield from batches_with_lists(combined(keyed, self.shape).to_batches())
 
 
 @dataclass(frozen=True, slots=True)

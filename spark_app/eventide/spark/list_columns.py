@@ -1,4 +1,4 @@
-"""Vectors for Spark, whose reader of Arrow data has lists, but no fixed-size lists."""
+"""Columns in the types that Spark's reader of Arrow data has: lists for vectors, microseconds for all times."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -7,16 +7,31 @@ import pyarrow as pa
 
 
 def with_lists(schema: pa.Schema) -> pa.Schema:
-    """The schema with lists instead of fixed-size lists."""
-    return pa.schema([field.with_type(_list_type(field.type)) for field in schema])
+    """The schema with lists instead of fixed-size lists, and with timestamps in microseconds."""
+    return pa.schema([_spark_field(field) for field in schema])
 
 
 def batches_with_lists(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The batches with lists instead of fixed-size lists."""
+    """The batches with the types of `with_lists`."""
     for batch in batches:
-        has_vectors = any(pa.types.is_fixed_size_list(field.type) for field in batch.schema)
-        yield batch.cast(with_lists(batch.schema)) if has_vectors else batch
+        wanted = with_lists(batch.schema)
+        yield batch if wanted == batch.schema else batch.cast(wanted)
 
 
-def _list_type(kind: Any) -> Any:
-    return pa.list_(kind.value_field) if pa.types.is_fixed_size_list(kind) else kind
+def _spark_type(kind: Any) -> Any:
+    types = pa.types
+    if types.is_fixed_size_list(kind):
+        return pa.list_(kind.value_field)
+    if types.is_timestamp(kind):
+        return pa.timestamp("us", kind.tz)
+    if not types.is_nested(kind):
+        return kind
+    if types.is_map(kind):
+        of_fields: Any = pa.map_  # its stubs have types alone, which may all be null
+        return of_fields(kind.key_field, _spark_field(kind.item_field))
+    fields = [_spark_field(kind.field(place)) for place in range(kind.num_fields)]
+    return pa.struct(fields) if types.is_struct(kind) else pa.list_(fields[0])
+
+
+def _spark_field(field: "pa.Field[Any]") -> "pa.Field[Any]":
+    return field.with_type(_spark_type(field.type))

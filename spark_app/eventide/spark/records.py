@@ -34,6 +34,7 @@ from eventide.spark.global_keys import (
     placed_by_index,
     placed_by_key,
 )
+from eventide.spark.list_columns import batches_with_lists
 from eventide.spark.packed_rows import ORDER, PACKED, Message, Packer, RecordBatches, chunk_bytes, gathered, messages
 from eventide.spark.types import arrow_schema_of
 from eventide.spark.workers import cause_of, failure_of, ship_packages
@@ -237,7 +238,7 @@ class _Rows:
 
     def __call__(self, batches: RecordBatches) -> Iterator[pa.RecordBatch]:
         for table in self.keyed(batches):
-            yield from table.combine_chunks().to_batches()
+            yield from batches_with_lists(table.combine_chunks().to_batches())
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,3 +100,11 @@ def test_streams_and_the_format_work_over_connect(told: dict[str, Any]) -> None:
 
 def test_nothing_temporary_is_left(told: dict[str, Any]) -> None:
     assert told["left"] == []
+
+
+def test_local_times_are_timestamp_ntz_with_their_very_values(told: dict[str, Any]) -> None:
+    local = told["local_times"]
+    assert [(types["at"], types["many"]) for types in local["types"]] == [("timestamp_ntz", "array<timestamp_ntz>")] * 2
+    assert local["found"] == [1, 1]
+    assert local["refused"][0] == "InvalidRecordError"
+    assert "nothing says in which zone; cast it before" in local["refused"][1]

@@ -6,12 +6,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from eventide_adapters.format.avro.schema import arrow_schema
 from eventide_adapters.format.columns.event_times import event_times_ms
 from eventide_adapters.format.columns.field_path import type_at
 from eventide_adapters.format.parquet.footer_columns import require_sound_columns
 from eventide_adapters.format.parquet.open_file import open_base
 from eventide_core.ports import Storage
 from eventide_core.table.records.event_time import DATE_DIGITS, UNREADABLE_DIGITS, EventTimeRange
+from eventide_core.table.records.record_shape import RecordShape
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +22,15 @@ class ParquetBaseContent:
 
     storage: Storage
 
-    def event_times(self, base_path: str, field: str) -> EventTimeRange | None:
+    def event_times(self, base_path: str, shape: RecordShape) -> EventTimeRange | None:
+        field = shape.event_time_field or ""
         with open_base(self.storage, base_path) as file:
             kind = type_at(field, {column.name: column.type for column in file.schema_arrow})
             if kind is None:
                 return None
+            if pa.types.is_int64(kind) and shape.schema.is_local_time(field):
+                # Hudi before 1.1 writes timestamps without a zone as plain numbers.
+                kind = type_at(field, {column.name: column.type for column in arrow_schema(shape.schema)})
             require_sound_columns(file.metadata, file.footer, f"base file {base_path}")
             rows = [file.metadata.row_group(n) for n in range(file.metadata.num_row_groups)]
             groups = [_statistics(group, field) for group in rows if group.num_rows]
@@ -41,7 +47,7 @@ class ParquetBaseContent:
         if not _rises(kind, raw):
             return None
         numbers = pa.array(raw, pa.int32() if kind.bit_width == 32 else pa.int64())
-        times: list[Any] = event_times_ms(numbers.view(kind)).to_pylist()
+        times: list[Any] = event_times_ms(numbers.view(kind), shape.event_time_texts).to_pylist()
         return EventTimeRange(min(times), max(times), nulls)
 
 

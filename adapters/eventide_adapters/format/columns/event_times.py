@@ -8,6 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide_adapters.format.columns.arrow_numpy import ArrowColumn
+from eventide_adapters.format.columns.local_times import epoch_ms_of_local
+from eventide_adapters.format.columns.time_patterns import zone_of_local
 from eventide_adapters.format.columns.time_texts import times_of_texts
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.table.records.event_time import (
@@ -18,10 +20,10 @@ from eventide_core.table.records.event_time import (
     spells_a_date,
 )
 from eventide_core.table.records.event_time_texts import ISO_WITH_ZONE, EventTimeTexts
+from eventide_core.table.records.local_time import DAY_MS
 
 """Any pa.Array; the library's stubs have a separate type for each kind."""
 
-_DAY_MS = 86_400_000
 _INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
 _INT64_DIGITS = 18  # the greatest power of ten that fits in 64 bits
 
@@ -29,8 +31,8 @@ _INT64_DIGITS = 18  # the greatest power of ten that fits in 64 bits
 def event_times_ms(column: ArrowColumn, texts: EventTimeTexts = ISO_WITH_ZONE) -> pa.Int64Array:
     """The column's event times; null if a record has none, or one that is unreadable: see `unreadable_rows`.
 
-    `texts` says how the table's texts are read. Unreadable are a string that is not a time, a string with more digits than
-    64 bits can hold, a number that is too great or that spells out a date, and a NaN.
+    `texts` says how the table's texts and local times are read. Unreadable are a string that is not a time, a string with
+    more digits than 64 bits can hold, a number that is too great or that spells out a date, and a NaN.
     Raises UnsupportedTableError for a column that is not a time, a date, a number, or a string.
     """
     kind = column.type
@@ -38,10 +40,12 @@ def event_times_ms(column: ArrowColumn, texts: EventTimeTexts = ISO_WITH_ZONE) -
         return pa.nulls(len(column), pa.int64())
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return times_of_texts(column, texts)
-    if pa.types.is_timestamp(kind):
-        return _timestamps(column)
     if pa.types.is_date32(kind):
-        return _with_nulls(_numbers(column, pa.int32()).astype(np.int64) * _DAY_MS, column)
+        days = _numbers(column, pa.int32()).astype(np.int64)
+        return _in_zone(_with_nulls(days * DAY_MS, column), texts)
+    if pa.types.is_timestamp(kind):
+        times = _timestamps(column)
+        return _in_zone(times, texts) if kind.tz is None else times
     if pa.types.is_integer(kind) and kind != pa.uint64():
         return _integers(column)
     if pa.types.is_floating(kind):
@@ -64,6 +68,15 @@ def event_time_range(column: ArrowColumn, texts: EventTimeTexts = ISO_WITH_ZONE)
     times = event_times_ms(column, texts)
     ends: Any = pc.min_max(times).as_py()
     return EventTimeRange(ends["min"], ends["max"], column.null_count, times.null_count - column.null_count)
+
+
+def _in_zone(local: pa.Int64Array, texts: EventTimeTexts) -> pa.Int64Array:
+    """The event times of local times: in the zone that the table states, otherwise in UTC."""
+    zone = zone_of_local(texts)
+    if zone is None:
+        return local
+    mask = local.is_null().to_numpy(zero_copy_only=False)
+    return pa.array(epoch_ms_of_local(local.fill_null(0).to_numpy(), zone), pa.int64(), mask=mask)
 
 
 def _timestamps(column: ArrowColumn) -> pa.Int64Array:

@@ -24,11 +24,20 @@ _WIDENED: Final = {
     (pa.float32(), pa.float64()): "double",
 }
 
+_TO_MOMENT: Final = (
+    "cast it before: pyarrow.compute.assume_timezone, dt.tz_localize('Europe/Berlin') of pandas, dt.replace_time_zone of "
+    "Polars, or CAST(... AS TIMESTAMP) of Spark, which takes the session's zone"
+)
+_TO_LOCAL: Final = (
+    "cast it before: pyarrow.compute.local_timestamp, dt.tz_localize(None) of pandas, dt.replace_time_zone(None) of Polars, "
+    "or CAST(... AS TIMESTAMP_NTZ) of Spark, which takes the session's zone"
+)
+
 
 def cast_whole(column: Any, kind: Any, place: str) -> Any:
     """The column in another type. Raises InvalidRecordError for a value that does not fit, or would lose a part."""
     own = column.type
-    refuse_lost_unit(own, kind, place)
+    refuse_unstated(own, kind, place)
     try:
         return exact_cast(column, kind)
     except pa.ArrowNotImplementedError as error:
@@ -136,24 +145,34 @@ def _all_equal(one: Any, other: Any) -> bool:
     return bool(pc.all(pc.equal(one, other), min_count=0).as_py())
 
 
-def refuse_lost_unit(own: Any, kind: Any, place: str) -> None:
-    """Raises InvalidRecordError for a time in a column of numbers, or the reverse, also in nested types.
+def refuse_unstated(own: Any, kind: Any, place: str) -> None:
+    """Raises InvalidRecordError where Arrow would guess the unit or the zone of a time, also in nested types.
 
-    Arrow would take the digits alone.
+    That is a time in a column of numbers, one without a zone in a column of times with one, and the reverse of both.
     """
     for time, number in ((own, kind), (kind, own)):
         if pa.types.is_temporal(time) and pa.types.is_integer(number):
             raise InvalidRecordError(
                 f"{place} of type {own} does not fit the table's {kind}: nothing says in which unit; convert it before"
             )
+    _refuse_unstated_zone(own, kind, place)
     if is_list(own) and is_list(kind):
-        refuse_lost_unit(own.value_type, kind.value_type, f"an element of {place}")
+        refuse_unstated(own.value_type, kind.value_type, f"an element of {place}")
     elif pa.types.is_map(own) and pa.types.is_map(kind):
-        refuse_lost_unit(own.item_type, kind.item_type, f"a value of {place}")
+        refuse_unstated(own.item_type, kind.item_type, f"a value of {place}")
     elif pa.types.is_struct(own) and pa.types.is_struct(kind):
         for field in kind:
             if own.get_field_index(field.name) >= 0:
-                refuse_lost_unit(own.field(field.name).type, field.type, f"field {field.name!r} of {place}")
+                refuse_unstated(own.field(field.name).type, field.type, f"field {field.name!r} of {place}")
+
+
+def _refuse_unstated_zone(own: Any, kind: Any, place: str) -> None:
+    is_local = pa.types.is_date(own) or (pa.types.is_timestamp(own) and own.tz is None)
+    if pa.types.is_timestamp(kind) and (is_local if kind.tz else pa.types.is_timestamp(own) and own.tz):
+        raise InvalidRecordError(
+            f"{place} of type {own} does not fit the table's {kind}: nothing says in which zone; "
+            f"{_TO_MOMENT if is_local else _TO_LOCAL}"
+        )
 
 
 def is_list(kind: Any) -> bool:

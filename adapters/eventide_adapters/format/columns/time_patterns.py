@@ -43,10 +43,15 @@ class Reading:
     takes_numbers: bool
 
 
+def zone_of_local(texts: EventTimeTexts) -> tzinfo | None:
+    """The zone of times that have none; None if no zone is stated. Raises ConfigError for an unknown one."""
+    return None if texts.zone is None else zone_of(texts.zone, f"{ZONE_KEY}=")
+
+
 @lru_cache(maxsize=16)
 def reading_of(texts: EventTimeTexts) -> Reading:
     """Raises ConfigError for a zone or pattern that cannot be used."""
-    zone = None if texts.zone is None else zone_of(texts.zone, f"{ZONE_KEY}=")
+    zone = zone_of_local(texts)
     if texts.pattern is None:
         return Reading(None if zone is None else _LOCAL_ISO, zone, takes_numbers=True)
     regex = _regex(texts.pattern)

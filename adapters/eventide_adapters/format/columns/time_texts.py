@@ -1,12 +1,6 @@
-"""The event times of a column of texts, by the settings of `eventide_core.table.records.event_time_texts`.
-
-A local time that occurs twice, when clocks go back, is the first of both; one that does not occur, when they go forward,
-is read by the offset before the change, as Java, Spark and Python do. Both are what a datetime with `fold=0` is.
-"""
+"""The event times of a column of texts, by the settings of `eventide_core.table.records.event_time_texts`."""
 
 import re
-from datetime import UTC, datetime, tzinfo
-from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -14,6 +8,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventide_adapters.format.columns.local_times import epoch_ms_of_local
 from eventide_adapters.format.columns.time_patterns import Reading, reading_of
 from eventide_core.table.records.event_time import iso_to_epoch_ms, text_to_epoch_ms
 from eventide_core.table.records.event_time_texts import ISO_WITH_ZONE, EventTimeTexts
@@ -76,13 +71,14 @@ def _by_parts(unique: Any, reading: Reading) -> tuple[Ints, npt.NDArray[np.bool_
     if "meridiem" in names:
         hour = half % 12 + 12 * _is(parsed.field("meridiem"), "(?i)^p")
     local = np.where(is_known, days.astype(np.int64) * _DAY + hour * 3600 + minute * 60 + second, 0)
-    if reading.zone is None:
-        offsets = _own_offsets(parsed.field("offset"))
-        is_known &= np.abs(offsets) < _DAY
-    else:
-        offsets = _offsets(local, reading.zone)
-    millis = _numbers(_first_three(parsed.field("fraction"))) if "fraction" in names else 0
-    return (local - offsets) * 1000 + millis, is_known
+    millis: Ints = local * 1000
+    if "fraction" in names:
+        millis += _numbers(_first_three(parsed.field("fraction")))
+    if reading.zone is not None:
+        return epoch_ms_of_local(millis, reading.zone), is_known
+    offsets = _own_offsets(parsed.field("offset"))
+    is_known &= np.abs(offsets) < _DAY
+    return millis - offsets * 1000, is_known
 
 
 def _numbers(texts: Any) -> Ints:
@@ -109,31 +105,3 @@ def _own_offsets(texts: Any) -> Ints:
     minute = _numbers(parts.field("minute"))
     size = _numbers(parts.field("hour")) * 3600 + np.where(minute < 60, minute * 60, _DAY)
     return np.where(_is(texts, "^-"), -size, size)
-
-
-def _offsets(local: Ints, zone: tzinfo) -> Ints:
-    """The zone's offset of each local second.
-
-    Asks the zone for each day once, and for each time of a day only where the offset changes within that day.
-    """
-    days, of_day = np.unique(np.floor_divide(local, _DAY), return_inverse=True)
-    ends = [(_offset(day * _DAY, zone), _offset(day * _DAY + _DAY - 1, zone)) for day in days.tolist()]
-    first, last = np.array(ends, np.int64).reshape(-1, 2).T
-    offsets = first[of_day]
-    for place in np.flatnonzero((first != last)[of_day]).tolist():
-        offsets[place] = _offset(int(local[place]), zone)
-    return offsets
-
-
-@lru_cache(maxsize=4096)
-def _offset(local: int, zone: tzinfo) -> int:
-    days, seconds = divmod(local, _DAY)
-    moment = datetime.fromordinal(days + _EPOCH_DAY).replace(
-        hour=seconds // 3600, minute=seconds // 60 % 60, second=seconds % 60, tzinfo=zone
-    )
-    offset = moment.utcoffset()
-    assert offset is not None, "a zone without an offset"
-    return offset.days * _DAY + offset.seconds
-
-
-_EPOCH_DAY: Final = datetime(1970, 1, 1, tzinfo=UTC).toordinal()

@@ -155,7 +155,7 @@ class ArrowContentAudit:
     def _unstated_times(self, path: str, base: pa.Table, shape: RecordShape) -> StrayKeys | None:
         """The rows whose event times are outside the range that the footer states, as of a false footer."""
         field = shape.event_time_field
-        stated = None if field is None else ParquetBaseContent(self.storage).event_times(path, field)
+        stated = None if field is None else ParquetBaseContent(self.storage).event_times(path, shape)
         if stated is None:
             return None
         times, least, greatest = base.column(_EVENT_TIME), stated.min_ms, stated.max_ms

@@ -4,7 +4,7 @@ A base file whose footer states that it holds none of the span is not read.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -38,7 +38,7 @@ class SpanSliceReader(ArrowSliceReader):
         self, slice_read: SliceRead, shape: RecordShape, columns: Iterable[str] | None
     ) -> Iterator[pa.RecordBatch]:
         """As `ArrowSliceReader.read`."""
-        if self._holds_none(slice_read):
+        if self._holds_none(slice_read, shape):
             return
         wanted = None if columns is None else list(columns)
         names = None if wanted is None else list(dict.fromkeys((*wanted, *top_level((self.span.field,)))))
@@ -53,7 +53,7 @@ class SpanSliceReader(ArrowSliceReader):
 
     def is_outside(self, slice_read: SliceRead, shape: RecordShape) -> bool:
         """As `ArrowSliceReader.is_outside`."""
-        return self._holds_none(slice_read) or ArrowSliceReader.is_outside(self, slice_read, shape)
+        return self._holds_none(slice_read, shape) or ArrowSliceReader.is_outside(self, slice_read, shape)
 
     def _is_inside(self, batch: pa.RecordBatch, shape: RecordShape) -> Any:
         """Which rows are in the span. Null for those without an event time, which a filter leaves out."""
@@ -63,10 +63,12 @@ class SpanSliceReader(ArrowSliceReader):
             inside = pc.and_(inside, pc.greater_equal(times, pa.scalar(self.span.begin_ms)))
         return inside
 
-    def _holds_none(self, slice_read: SliceRead) -> bool:
+    def _holds_none(self, slice_read: SliceRead, shape: RecordShape) -> bool:
         if slice_read.base_path is None or slice_read.log_paths:
             return False
-        times = ParquetBaseContent(self.storage).event_times(slice_read.base_path, self.span.field)
+        times = ParquetBaseContent(self.storage).event_times(
+            slice_read.base_path, replace(shape, event_time_field=self.span.field)
+        )
         if times is None or times.min_ms is None or times.max_ms is None:
             return False
         ends_before = self.span.begin_ms is not None and times.max_ms < self.span.begin_ms
@@ -106,7 +108,7 @@ def _earliest(storage: Storage, shape: RecordShape, slice_read: SliceRead) -> in
     field = shape.event_time_field
     assert field is not None, "the earliest event time of a table whose event-time field is not known"
     path = slice_read.base_path
-    times = None if path is None else ParquetBaseContent(storage).event_times(path, field)
+    times = None if path is None else ParquetBaseContent(storage).event_times(path, shape)
     if times is not None:
         return times.min_ms
     batches = ArrowSliceReader(storage).read(slice_read, shape, top_level((field,)))

@@ -58,7 +58,7 @@ def _last_event_time(task: MergeTask, tombstones: Tombstones) -> int | None:
     is_time = pa.types.is_timestamp(kind) or pa.types.is_date(kind)
     if task.shape.ordering_fields != (task.shape.event_time_field,) or not is_time:
         return None
-    return pc.max(event_times_ms(tombstones.orderings)).as_py()
+    return pc.max(event_times_ms(tombstones.orderings, task.shape.event_time_texts)).as_py()
 
 
 def _live_records(

@@ -22,7 +22,7 @@ import pyarrow as pa
 from eventide_adapters.format.avro.from_arrow import avro_field_of, avro_schema_of
 from eventide_adapters.format.avro.schema import arrow_schema
 from eventide_adapters.format.avro.vector_type import VectorType
-from eventide_adapters.format.columns.exact_cast import cast_whole, is_list
+from eventide_adapters.format.columns.exact_cast import cast_whole, is_list, refuse_unstated
 from eventide_core.cure import Cure
 from eventide_core.errors import InvalidColumnNameError, InvalidRecordError
 from eventide_core.table.records.avro_names import refuse_invalid_names
@@ -66,6 +66,7 @@ def evolved_schema(schema: AvroSchema | None, incoming: pa.Schema, table_name: s
                 kept = f"keep its values by an upsert with {Cure.argument('columns', 'partial')}, "
                 raise InvalidRecordError(_missing(field["name"], incoming.names, kept))
             continue
+        refuse_unstated(incoming.field(place).type, table.field(field["name"]).type, f"column {field['name']!r}")
         for place_of, names, own_names in _nested(
             field["name"], incoming.field(place).type, table.field(field["name"]).type
         ):

@@ -31,7 +31,7 @@ class Freshness:
     if there are none. `is_complete`: all records are in base files, and there are no watermark and no cut. `is_exact`:
     whether no base file holds an event time at or after an exact cut; None for a cut by whole log files, or where nobody
     looked, or footers don't show it. `sources`: what a derived table was made of, which holds its watermark back, too
-    (derived.py).
+    (derived.py). `notes` state how event times were read, if the table doesn't.
     """
 
     watermark_ms: int | None
@@ -43,6 +43,7 @@ class Freshness:
     unreadable_event_time_records: int = 0
     is_exact: bool | None = None
     sources: tuple[SourceNote, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def watermark(self) -> datetime | None:
@@ -67,6 +68,7 @@ class Freshness:
             ("records without event time", f"{self.unknown_event_time_records:,}"),
             ("records with an unreadable event time", f"{self.unreadable_event_time_records:,}"),
             *((f"made of {note.table} up to", watermark_text(note)) for note in self.sources),
+            *(("note", note) for note in self.notes),
         )
 
     def has_reached(self, threshold: Moment, *, nulls_count: bool = False) -> bool:

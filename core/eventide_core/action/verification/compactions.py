@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from eventide_core.action.verification.facts import TableFacts
-from eventide_core.action.verification.result import Finding, Observation, Unchecked, check
+from eventide_core.action.verification.result import Finding, Observation, Remark, Unchecked, check
 from eventide_core.cure import Cure
 from eventide_core.errors import CorruptTimelineError, format_timestamp
 from eventide_core.table.files.file_slice import LogFile
@@ -100,6 +100,7 @@ def check_freshness(facts: TableFacts) -> Iterator[Observation]:
     3. A log file committed before the plan of the last cut has nothing before the cut. Nor has a left-over, except for
        what an exact cut has merged.
     """
+    yield from map(Remark, facts.event_times.notes)
     if facts.event_times.problem is not None:
         yield Unchecked(facts.event_times.problem)
     by_end = sorted(

@@ -114,12 +114,14 @@ class EventTimeFacts:
 
     `of_logs` has the range of all records of a log file, by path; `uncompacted` of those that should be in no base
     file. `freshness` is absent if there is nothing to check it against, or if `problem` states why it is unknown.
+    `notes` state how event times were read, if the table doesn't.
     """
 
     freshness: Freshness | None
     of_logs: Mapping[str, EventTimeRange]
     uncompacted: Mapping[str, EventTimeRange]
     problem: str | None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -391,7 +391,7 @@ class CompactionRunner:
                 state.carried_metadata(schema_of=plan.instant),
                 state.checksums,
                 settings=settings,
-                event_times=field and state.config.event_time_texts.source(field),
+                event_times=field and state.shape(field).event_time_source,
             )
             is_ours = completion.put(self.files, state, metadata, update, lease)
             update.check_after_commit(lease)

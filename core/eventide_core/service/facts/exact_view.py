@@ -15,6 +15,7 @@ from eventide_core.ports import BaseContent, Engine
 from eventide_core.service.facts.watermark_views import published_views
 from eventide_core.service.state.table import TableState
 from eventide_core.table.files.file_slice import FileSlice
+from eventide_core.table.records.record_shape import RecordShape
 from eventide_core.table.timeline.plans import CutMode
 
 
@@ -59,7 +60,7 @@ class ExactViews:
 
     def now(self, state: TableState, field: str, threshold_ms: int) -> Exactness:
         """Whether the read-optimized view, as it is now, is exact at T. Reads one footer for each file group."""
-        return self.of(state.view.latest_base_files(), field, threshold_ms)
+        return self.of(state.view.latest_base_files(), state.shape(field), threshold_ms)
 
     def with_exactness(self, state: TableState, fresh: Freshness) -> Freshness:
         """The freshness of that state. After an exact cut, `is_exact` states whether the view is exact there."""
@@ -68,9 +69,9 @@ class ExactViews:
             return fresh
         return replace(fresh, is_exact=self.now(state, state.cut_field, state.cut_ms).is_exact)
 
-    def of(self, slices: Sequence[FileSlice], field: str, threshold_ms: int) -> Exactness:
+    def of(self, slices: Sequence[FileSlice], shape: RecordShape, threshold_ms: int) -> Exactness:
         paths = [file_slice.base_file.path for file_slice in slices if file_slice.base_file is not None]
-        ranges = self.engine.map(partial(self.bases().event_times, field=field), paths) if paths else []
+        ranges = self.engine.map(partial(self.bases().event_times, shape=shape), paths) if paths else []
         latest: tuple[int, str] | None = None
         silent: str | None = None
         for path, times in zip(paths, ranges, strict=True):

@@ -9,7 +9,7 @@ from eventide_core.action.compaction.slice_selection import LogFacts
 from eventide_core.action.freshness.freshness import COMPLETE, NO_CUT, Freshness, freshness
 from eventide_core.config import Options
 from eventide_core.ports import LogContent, UnreadableEventTime
-from eventide_core.service.facts.event_time_field import are_stats_proof, event_time_field_of
+from eventide_core.service.facts.event_time_field import are_stats_proof, event_time_field_of, zone_notes
 from eventide_core.service.facts.log_facts import LogFactsReader
 from eventide_core.service.state.table import TableState
 from eventide_core.table.files.file_slice import LogFile
@@ -30,7 +30,7 @@ class FreshnessReader:
         """The freshness of the whole table."""
         if state.config.is_copy_on_write:
             return COMPLETE
-        return self._of(state, state.cut_ms, _live_logs(state))
+        return replace(self._of(state, state.cut_ms, _live_logs(state)), notes=zone_notes(state, self.options))
 
     def published(self, state: TableState) -> Freshness:
         """The freshness of the whole table; NO_CUT, without reading a log file, if no cut is published."""
@@ -94,7 +94,7 @@ class FreshnessReader:
         if not wanted:
             return {}
         shape = self._shape(state)
-        proof = are_stats_proof(shape.schema, shape.event_time_field or "", self.options, state.config.properties)
+        proof = are_stats_proof(shape, self.options, state.config.properties)
         blocks = state.blocks()
         facts = self.facts.read(state, shape, wanted, are_stats_proof=proof)
         # On version 6 the log file of a write that was rolled back stays, beside the block that rolls it back; and that

@@ -97,7 +97,7 @@ class LogFactsReader:
                 has_torn_bytes=summary.nameless_from is not None,
             )
         facts = {path: known[path] for path in wanted if path not in problems}
-        for path, since in _in_base(state, facts.values()).items():
+        for path, since in _in_base(state, facts.values(), shape.event_time_source).items():
             if (fact := facts.get(path)) is not None:
                 left = EventTimeRange(None, None) if since is None else fact.event_times.since(since)
                 facts[path] = replace(fact, uncompacted=left)
@@ -167,12 +167,13 @@ def _portions(items: Sequence[T], logs_of_each: Iterable[Sequence[LogFile]]) -> 
     return portions
 
 
-def _in_base(state: TableState, facts: Collection[LogFacts]) -> dict[str, int | None]:
+def _in_base(state: TableState, facts: Collection[LogFacts], source: str | None) -> dict[str, int | None]:
     """The log files that are in their base in part or in whole, by path; see CompactionExtraMetadata.uncompacted.
 
     The compaction that gave a log file its name states it. One that has left the active timeline is looked up in the
     archive only if a left-over of it has something before the cut: no other was merged early. What a pending compaction has
-    made, which on version 6 is in the slice already, waits with the log file that it is of.
+    made, which on version 6 is in the slice already, waits with the log file that it is of. A compaction that read the event
+    times in another zone than `source` merged other records early: of such a log file, everything may wait.
     """
     active = state.publications
     commits = [active[time] for time in {fact.log_file.name.instant for fact in facts} & active.keys()]
@@ -194,4 +195,9 @@ def _in_base(state: TableState, facts: Collection[LogFacts]) -> dict[str, int | 
             commit = state.archive.commit(time)
             publication = None if commit is None else CompactionExtraMetadata.of(time, commit)
             commits += [] if publication is None else [publication]
-    return {path: since for publication in commits for path, since in publication.uncompacted.items()} | pending
+    return {
+        path: since
+        for publication in commits
+        for path, since in publication.uncompacted.items()
+        if since is None or publication.event_times in (None, source)
+    } | pending

@@ -27,9 +27,7 @@ class SliceFactsReader:
             state,
             shape,
             [log for s in slices for log in s.log_files],
-            are_stats_proof=are_stats_proof(
-                shape.schema, shape.event_time_field, self.options, state.config.properties
-            ),
+            are_stats_proof=are_stats_proof(shape, self.options, state.config.properties),
         )
         later = _later(state, moment, facts.values())
         return [

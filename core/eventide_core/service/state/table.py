@@ -402,6 +402,12 @@ class TableState:
         return None if last is None else last.event_time_field
 
     @property
+    def cut_event_times(self) -> str | None:
+        """What names the event times of the published cut (EventTimeTexts.source); None if its commit doesn't state it."""
+        last = self._last_cut()
+        return None if last is None else last.event_times
+
+    @property
     def publications(self) -> dict[str, CompactionExtraMetadata]:
         """What the compactions of eventide on the active timeline published, by requested time."""
         return publications_of(self.commits)

@@ -16,7 +16,7 @@ from eventide_core.config import EVENT_TIME_FIELD, METADATA_COMPACT_AFTER, Optio
 from eventide_core.cure import Cure
 from eventide_core.errors import CorruptTimelineError, EventideError, MissingFileError
 from eventide_core.ports import ContentAudit, Engine
-from eventide_core.service.facts.event_time_field import are_stats_proof, event_time_field_of
+from eventide_core.service.facts.event_time_field import are_stats_proof, event_time_field_of, zone_notes
 from eventide_core.service.facts.freshness import FreshnessReader
 from eventide_core.service.facts.moments import put_times
 from eventide_core.service.metadata_table.upkeep import rebuilt_indexes
@@ -173,9 +173,10 @@ class FactsReader:
             schema.is_nullable(asked, EVENT_TIME_FIELD)
         shape, fresh, problem = state.shape(None), None, None
         logs: dict[str, LogFacts] = {}
+        notes: tuple[str, ...] = ()
         has_cut = True  # unless the timeline, of which a part may be lost, shows that it has none
         try:
-            has_cut = state.cut_ms is not None
+            has_cut, notes = state.cut_ms is not None, zone_notes(state, self.options)
             if has_cut or is_deep:
                 shape = state.shape(event_time_field_of(state, self.options))
                 logs = self._log_facts(state, shape)
@@ -184,11 +185,12 @@ class FactsReader:
             require_damage(error)
             problem = str(error) if has_cut else None
         of_logs = {path: fact.event_times for path, fact in logs.items()}
-        return shape, EventTimeFacts(fresh, of_logs, {path: fact.uncompacted for path, fact in logs.items()}, problem)
+        uncompacted = {path: fact.uncompacted for path, fact in logs.items()}
+        return shape, EventTimeFacts(fresh, of_logs, uncompacted, problem, notes)
 
     def _log_facts(self, state: TableState, shape: RecordShape) -> dict[str, LogFacts]:
         """The facts of each log file of the latest slices that can be read, by path."""
-        proof = are_stats_proof(shape.schema, shape.event_time_field or "", self.options, state.config.properties)
+        proof = are_stats_proof(shape, self.options, state.config.properties)
         logs = [log for file_slice in state.view.latest_slices() for log in file_slice.log_files]
         facts, errors = self.freshness.facts.read_each(state, shape, logs, are_stats_proof=proof)
         for error in errors.values():

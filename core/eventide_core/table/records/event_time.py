@@ -1,12 +1,12 @@
 """Event times in milliseconds, and the range of event times in a log file.
 
 A column gives epoch milliseconds as Hudi reads them: a timestamp or date by its logical type, floored to whole
-milliseconds; a plain number or a string of digits by its length (10 digits are seconds, 13 milliseconds; 16 and 19,
-which Hudi leaves out of its write stats, are microseconds and nanoseconds; any other length is milliseconds); any other
-string as ISO-8601. A number that spells out a date and a time, such as 20261120030000, is no time: it has no zone, and as
-milliseconds it would be one of the year 2612, which no T reaches. Of a decimal and a floating number, which Hudi leaves
-out, too, the digits before the point count; those after it are a part of the unit: 1700000000.5 is half a second later
-than 1700000000.
+milliseconds, in the zone that the table states if it has none of its own (local_time.py), otherwise in UTC; a plain number
+or a string of digits by its length (10 digits are seconds, 13 milliseconds; 16 and 19, which Hudi leaves out of its write
+stats, are microseconds and nanoseconds; any other length is milliseconds); any other string as ISO-8601. A number that
+spells out a date and a time, such as 20261120030000, is no time: it has no zone, and as milliseconds it would be one of the
+year 2612, which no T reaches. Of a decimal and a floating number, which Hudi leaves out, too, the digits before the point
+count; those after it are a part of the unit: 1700000000.5 is half a second later than 1700000000.
 """
 
 import math
@@ -19,10 +19,10 @@ from typing import Final, TypeAlias
 
 from eventide_core.bulk_dataclass import bulk_dataclass
 from eventide_core.errors import InvalidThresholdError
+from eventide_core.table.records.local_time import DAY_MS, local_to_epoch_ms
 
 _PLAIN_MS_MIN: Final = 10**11  # in 1973; a smaller number is a T in seconds, or a mistake
 _SECONDS_MIN: Final = 10**8  # in 1973; a smaller number is not even meant as seconds
-_DAY_MS: Final = 86_400_000
 _EPOCH_MS = re.compile(r"-?\d{1,15}", re.ASCII)
 _NUMBER = re.compile(r"-?\d{1,19}", re.ASCII)  # a long has no more digits
 
@@ -164,11 +164,9 @@ def iso_to_epoch_ms(value: str, zone: tzinfo | None = None) -> int | None:
         moment = datetime.fromisoformat(value)
     except ValueError:
         return None
-    if moment.tzinfo is None:
-        if zone is None:
-            return None
-        moment = moment.replace(tzinfo=zone)
-    return _floor_ms(moment)
+    if moment.tzinfo is not None:
+        return _floor_ms(moment)
+    return None if zone is None else local_to_epoch_ms(_floor_ms(moment.replace(tzinfo=UTC)), zone)
 
 
 Moment: TypeAlias = str | int | datetime
@@ -216,7 +214,7 @@ def _too_small(number: int) -> str:
 
 def is_ahead(threshold_ms: int, now_ms: int) -> bool:
     """Whether T is more than a day later than the clock, which no local time that is taken for UTC is."""
-    return threshold_ms > now_ms + _DAY_MS
+    return threshold_ms > now_ms + DAY_MS
 
 
 def _floor_ms(moment: datetime) -> int:

@@ -36,7 +36,7 @@ class RecordShape:
     `delete_marker` is None if no value of a record deletes it. `key_fields` make up a record's key if the table has no meta
     fields; empty if the meta field has the key. `partial_update` is None if each record has all its columns. Without
     `orders_deletes`, no delete has an ordering value, whatever its log block contains. `merger` is set under merge rule
-    CUSTOM. `event_time_texts` is how a text in the event-time field is read. `column_names` is None if columns have one name
+    CUSTOM. `event_time_texts` is how a time without a zone is read. `column_names` is None if columns have one name
     in all files. Without `marks_local_times`, a new Parquet file has plain numbers for timestamps without a zone, as
     those of Hudi before 1.1 do; a file that goes on from a base file has its form.
     """
@@ -61,7 +61,8 @@ class RecordShape:
     @property
     def event_time_source(self) -> str | None:
         """What names the event times of this shape in figures about files: see EventTimeTexts.source."""
-        return None if self.event_time_field is None else self.event_time_texts.source(self.event_time_field)
+        field = self.event_time_field
+        return None if field is None else self.event_time_texts.source(field, self.schema)
 
     def require_event_time_field(self, root: str) -> str:
         """Raises UnsupportedTableError, with the table's `root`, if no event-time field is known."""

@@ -124,6 +124,10 @@ class AvroSchema:
         """Whether the field is a text; false if there is no such field."""
         return bool(_plain(self._kind_of(name)) == "string")
 
+    def is_local_time(self, name: str) -> bool:
+        """Whether the field is a timestamp without a zone, or a date; false if there is no such field."""
+        return _attribute(self._kind_of(name), "logicalType") in _LOCAL_TIMES
+
     def holds_times_only(self, name: str) -> bool:
         """Whether each of the field's values is an event time: whole numbers, timestamps and dates, but no texts.
 
@@ -214,7 +218,8 @@ def schema_changes(
     )
 
 
-_TIMES = ("date", "timestamp-millis", "timestamp-micros", "local-timestamp-millis", "local-timestamp-micros")
+_LOCAL_TIMES = ("date", "local-timestamp-millis", "local-timestamp-micros")
+_TIMES = ("timestamp-millis", "timestamp-micros", *_LOCAL_TIMES)
 _NO_EVENT_TIMES = ("boolean", "bytes", "fixed", "array", "map", "record", "null")
 _TIMES_OF_DAY = ("time-millis", "time-micros")
 

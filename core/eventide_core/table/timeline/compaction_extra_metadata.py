@@ -22,7 +22,7 @@ from typing import Any
 
 from eventide_core.errors import CorruptTimelineError
 from eventide_core.table.files.file_name import path_in
-from eventide_core.table.timeline.commit_metadata import WRITER_KEY, CommitMetadata
+from eventide_core.table.timeline.commit_metadata import EVENT_TIMES_KEY, WRITER_KEY, CommitMetadata
 from eventide_core.table.timeline.plans import CutMode, LinkMode
 
 CUT_KEY = "hoodie.ro.event.time.cut"
@@ -125,6 +125,11 @@ class CompactionExtraMetadata:
     @property
     def event_time_field(self) -> str | None:
         return self.texts.get(_EVENT_TIME_FIELD_KEY)
+
+    @property
+    def event_times(self) -> str | None:
+        """What names the event times of this commit's figures (EventTimeTexts.source)."""
+        return self.texts.get(EVENT_TIMES_KEY)
 
     @property
     def link_mode(self) -> LinkMode:

@@ -67,11 +67,13 @@ def freshness(
             "required_ms": required_ms,
             "met": is_met,
             "required_is_ahead": ahead,
+            "notes": list(fresh.notes),
         },
         _table(table, fresh, by_partition),
         *(() if fresh.is_exact is None else (_about_exactness(fresh),)),
         *_about_unreadable(fresh, unreadable),
         *(f"made of {note.table} up to {format_timestamp(note.watermark_ms)}" for note in fresh.sources),
+        *(f"note: {note}" for note in fresh.notes),
         *(() if is_met is None else (_answer(fresh, format_moment(required_ms), is_met=is_met),)),
         *((f"T {format_moment(required_ms)} is more than a day later than the clock",) if ahead else ()),
     )

@@ -68,11 +68,11 @@ def show(settings: Settings, table: str, detail: Detail) -> None:
 
 
 def _event_time(description: TableDescription) -> str:
-    """The field, and how its texts are read if that is set."""
+    """The field, and how its times without a zone are read if that is set."""
     field, texts = description.event_time_field, description.state.config.event_time_texts
     if field is None:
         return f"unknown; set --option {EVENT_TIME_FIELD}=FIELD"
-    return field if texts == ISO_WITH_ZONE else f"{field}, texts with {texts}"
+    return field if texts == ISO_WITH_ZONE else f"{field}, with {texts}"
 
 
 def _counts(description: TableDescription) -> list[tuple[str, str]]:

@@ -8,17 +8,28 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from eventide_adapters.format.avro.from_arrow import avro_schema_of
 from eventide_adapters.format.base_file.event_times import ParquetBaseContent
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.table.records.event_time import EventTimeRange
+from eventide_core.table.records.event_time_texts import EventTimeTexts
+from eventide_core.table.records.record_order import MergeRule
+from eventide_core.table.records.record_shape import RecordShape
 
 MS = 1_700_000_000_123
 TIMES = [datetime(2023, 11, 14, 22), None, datetime(2023, 11, 14, 21), datetime(2023, 11, 15)]  # noqa: DTZ001
 
 
+def _shape(kind: pa.DataType, zone: str | None = None) -> RecordShape:
+    schema = avro_schema_of("t", pa.schema({"at": kind}))
+    return RecordShape(
+        schema, MergeRule.COMMIT_TIME_ORDERING, (), event_time_field="at", event_time_texts=EventTimeTexts(zone)
+    )
+
+
 def _told(directory: Path, values: list[Any], kind: pa.DataType, **how: Any) -> EventTimeRange | None:
     pq.write_table(pa.table({"at": pa.array(values, kind)}), directory / "base.parquet", row_group_size=2, **how)
-    return ParquetBaseContent(LocalStorage(str(directory))).event_times("base.parquet", "at")
+    return ParquetBaseContent(LocalStorage(str(directory))).event_times("base.parquet", _shape(kind))
 
 
 @pytest.mark.parametrize(
@@ -54,4 +65,14 @@ def test_bounds_that_may_differ_from_those_of_the_event_times_are_not_returned(t
 
 def test_a_file_without_the_column_has_no_range(tmp_path: Path) -> None:
     pq.write_table(pa.table({"other": [1]}), tmp_path / "base.parquet")
-    assert ParquetBaseContent(LocalStorage(str(tmp_path))).event_times("base.parquet", "at") is None
+    assert ParquetBaseContent(LocalStorage(str(tmp_path))).event_times("base.parquet", _shape(pa.int64())) is None
+
+
+@pytest.mark.parametrize("kind", [pa.timestamp("us"), pa.int64()], ids=["as Hudi 1.1", "as plain numbers, before"])
+def test_times_without_a_zone_are_those_of_the_zone_that_the_table_states(kind: pa.DataType, tmp_path: Path) -> None:
+    """00:30 and 12:00 of a day in March in Berlin, an hour ahead of UTC."""
+    times = pa.array([datetime(2026, 3, 3, 0, 30), datetime(2026, 3, 3, 12)], pa.timestamp("us"))  # noqa: DTZ001
+    pq.write_table(pa.table({"at": times.view(kind)}), tmp_path / "base.parquet")
+    shape = _shape(pa.timestamp("us"), "Europe/Berlin")
+    found = ParquetBaseContent(LocalStorage(str(tmp_path))).event_times("base.parquet", shape)
+    assert found == EventTimeRange(1_772_494_200_000, 1_772_535_600_000)

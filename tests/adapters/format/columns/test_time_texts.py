@@ -59,7 +59,7 @@ def test_a_text_of_the_tables_form_is_a_time(moments: list[dt.datetime], zone: s
     ("text", "utc"),
     [
         ("2026-03-08 01:59:59", "2026-03-08T06:59:59Z"),
-        ("2026-03-08 02:30:00", "2026-03-08T07:30:00Z"),  # does not occur: by the offset before the change
+        ("2026-03-08 02:30:00", "2026-03-08T07:00:00Z"),  # does not occur: the moment of the change
         ("2026-03-08 03:00:00", "2026-03-08T07:00:00Z"),
         ("2026-11-01 00:30", "2026-11-01T04:30:00Z"),
         ("2026-11-01T01:30:00", "2026-11-01T05:30:00Z"),  # occurs twice: the first one

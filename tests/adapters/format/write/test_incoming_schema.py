@@ -109,6 +109,58 @@ def test_nor_within_a_nested_column(kind_of: Callable[[pa.DataType], pa.DataType
         conform(rows, pa.schema([("at", kind_of(pa.int64()))]))
 
 
+LOCAL, MOMENT = pa.timestamp("us"), pa.timestamp("us", "UTC")
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "cure"),
+    [
+        (LOCAL, MOMENT, "assume_timezone"),
+        (pa.timestamp("ns"), MOMENT, "tz_localize"),
+        (pa.date32(), MOMENT, "assume_timezone"),
+        (MOMENT, LOCAL, "local_timestamp"),
+        (pa.timestamp("us", "Europe/Berlin"), pa.timestamp("ms"), "TIMESTAMP_NTZ"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("way", ["rows", "schema"])
+@pytest.mark.parametrize("depth", ["", "list", "struct", "map"])
+def test_a_time_without_a_zone_is_no_moment_and_a_moment_no_local_time(
+    given: pa.DataType, kind: pa.DataType, cure: str, way: str, depth: str
+) -> None:
+    """In a write of rows, and where the types alone are known, as of a DataFrame of Spark."""
+    nested: dict[str, Callable[[pa.DataType], pa.DataType]] = {
+        "": lambda own: own,
+        "list": pa.list_,
+        "struct": lambda own: pa.struct([("of", own)]),
+        "map": lambda own: pa.map_(pa.string(), own),
+    }
+    own, table = nested[depth](given), nested[depth](kind)
+    message = rf"column 'at' of type .*does not fit the table's .*: nothing says in which zone; .*{cure}"
+    known = evolved_schema(None, schema_of(at=table), "t", SchemaRules())
+    with pytest.raises(InvalidRecordError, match=message):
+        _ = (
+            conform(pa.table({"at": pa.array([None], own)}), pa.schema([("at", table)]))
+            if way == "rows"
+            else evolved_schema(known, schema_of(at=own), "t", SchemaRules())
+        )
+
+
+def test_casts_that_need_no_zone_remain() -> None:
+    """A date is the first moment of a local day, and a moment at midnight of its own zone is that zone's date."""
+    day = pa.array([0], pa.date32())
+    assert conform(pa.table({"at": day}), pa.schema([("at", LOCAL)])).column("at").cast(pa.int64()).to_pylist() == [0]
+    midnight = pa.array([0], MOMENT)
+    assert (
+        conform(pa.table({"at": midnight}), pa.schema([("at", pa.date32())])).column("at").to_pylist()
+        == day.to_pylist()
+    )
+    berlin = pa.array([0], pa.timestamp("ms", "Europe/Berlin"))
+    assert conform(pa.table({"at": berlin}), pa.schema([("at", MOMENT)])).column("at").cast(pa.int64()).to_pylist() == [
+        0
+    ]
+
+
 def test_a_table_without_a_schema_gets_that_of_its_first_records() -> None:
     columns: list[pa.Field[Any]] = [
         pa.field("_hoodie_record_key", pa.string()),

@@ -11,6 +11,9 @@ from eventide import Table
 from eventide_core.config import EVENT_TIME_FIELD, TRACK_EVENT_TIMES, Options
 from eventide_core.errors import ConfigError, RefusedError
 from eventide_core.service.facts.event_time_field import are_stats_proof
+from eventide_core.table.records.event_time_texts import EventTimeTexts
+from eventide_core.table.records.record_order import MergeRule
+from eventide_core.table.records.record_shape import RecordShape
 from eventide_core.table.records.schema import AvroSchema
 from support import golden
 from support.thresholds import dividing_plan
@@ -20,6 +23,13 @@ SCHEMA = AvroSchema.of(
     '{"type": "record", "name": "row", "fields": ['
     '{"name": "ts", "type": "long"}, {"name": "other", "type": "long"}, {"name": "seen", "type": ["null", "long"]}]}'
 )
+LOCAL = '{"type": "record", "name": "row", "fields": [{"name": "at", "type": {"type": "long", "logicalType": "%s"}}]}'
+
+
+def shape_of(field: str, schema: AvroSchema = SCHEMA, zone: str | None = None) -> RecordShape:
+    return RecordShape(schema, MergeRule.COMMIT_TIME_ORDERING, (), field, event_time_texts=EventTimeTexts(zone))
+
+
 TRACKED = {str(TRACK_EVENT_TIMES): "true"}
 
 
@@ -64,13 +74,22 @@ def test_an_unknown_field_is_reported_with_the_fields_that_the_table_has(tmp_pat
 def test_stats_of_hudi_count_only_if_both_options_of_its_writers_are_given(
     given: dict[str, str], field: str, expected: bool
 ) -> None:
-    assert are_stats_proof(SCHEMA, field, Options(given), {}) is expected
+    assert are_stats_proof(shape_of(field), Options(given), {}) is expected
 
 
 def test_stats_of_upstream_commits_are_no_proof() -> None:
     """By an option, or by the table's settings."""
     given = {**TRACKED, str(EVENT_TIME_FIELD): "ts"}
     upstream = {"hoodie.write.track.event.time.propagate.from.upstream": "true"}
-    assert are_stats_proof(SCHEMA, "ts", Options(given), {})
-    assert not are_stats_proof(SCHEMA, "ts", Options(given | upstream), {})
-    assert not are_stats_proof(SCHEMA, "ts", Options(given), upstream)
+    assert are_stats_proof(shape_of("ts"), Options(given), {})
+    assert not are_stats_proof(shape_of("ts"), Options(given | upstream), {})
+    assert not are_stats_proof(shape_of("ts"), Options(given), upstream)
+
+
+def test_stats_of_hudi_take_local_times_for_utc() -> None:
+    schema = AvroSchema.of(LOCAL % "local-timestamp-micros")
+    given = Options({**TRACKED, str(EVENT_TIME_FIELD): "at"})
+    assert are_stats_proof(shape_of("at", schema), given, {})
+    assert are_stats_proof(shape_of("at", schema, "UTC"), given, {})
+    assert not are_stats_proof(shape_of("at", schema, "Europe/Berlin"), given, {})
+    assert are_stats_proof(shape_of("at", AvroSchema.of(LOCAL % "timestamp-micros"), "Europe/Berlin"), given, {})

@@ -15,6 +15,7 @@ from eventide_core.action.compaction.slice_selection import LogFacts
 from eventide_core.config import (
     BUCKETS,
     EVENT_TIME_FIELD,
+    EVENT_TIME_ZONE,
     LOG_EVENT_TIMES,
     MAX_LEFT_OVERS,
     TRACK_EVENT_TIMES,
@@ -115,8 +116,9 @@ def test_what_write_stats_tell_of_a_log_is_what_its_blocks_hold(version: int, tm
         stats: dict[str, str] = {LOG_EVENT_TIMES: "false", BUCKETS: "1"}
         path = str(tmp_path / name)
         by = "no" if None in values else "at"
+        zone = {str(EVENT_TIME_ZONE): "Europe/Berlin"} if name == "day" else {}
         table = Table.create(
-            path, schema=schema, record_key="id", ordering=by, event_time="at", version=version, options=stats
+            path, schema=schema, record_key="id", ordering=by, event_time="at", version=version, options=stats | zone
         )
         for number, value in enumerate([*values, values[0]]):
             rows = [{"id": "a", "at": value, "no": number}, {"id": f"b{number}", "at": values[1], "no": 0}]

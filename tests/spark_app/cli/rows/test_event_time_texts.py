@@ -126,7 +126,9 @@ def test_create_refuses_what_cannot_be_used(tmp_path: Path, said: dict[str, str]
 
 
 def test_create_refuses_a_zone_for_a_column_without_texts(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="the event-time field 'seq' has none: omit it"):
+    with pytest.raises(
+        ConfigError, match="the event-time field 'seq' has neither texts nor times without a zone: omit"
+    ):
         Table.create(str(tmp_path / "t"), schema=SCHEMA, record_key="id", event_time="seq", options=NEW_YORK)
 
 
