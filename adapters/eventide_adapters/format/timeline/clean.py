@@ -54,8 +54,8 @@ def decode_clean_plan(data: bytes, path: str, instant: str) -> CleanPlan:
     """The plan of the clean requested at `instant`. Raises CorruptTimelineError, UnsafePathError."""
     if not data:
         raise CorruptTimelineError(
-            f"timeline file {path} is empty, though it should hold a plan; {Cure.clean()} removes it when its process counts "
-            "as dead, and finds the same files again"
+            f"timeline file {path} is empty, though it should hold a plan; {Cure.clean()} removes it when its process "
+            "counts as dead, and finds the same files again"
         )
     document = read_container(data, path)
     earliest = document.document("earliestInstantToRetain")
