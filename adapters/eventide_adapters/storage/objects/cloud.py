@@ -150,7 +150,7 @@ def _check_key_file(token: str) -> None:
         raise StorageAccessError("option fsspec.token names a file that is not there: correct its path") from None
     except (OSError, ValueError):
         content = None
-    if not isinstance(content, dict) or not (_OF_USER <= content.keys() or _is_service_account(content)):
+    if not isinstance(content, dict) or not (content.keys() >= _OF_USER or _is_service_account(content)):
         raise StorageAccessError(
             "option fsspec.token names a file that is no key: name the JSON file that Google issued for a service "
             "account or a user"
