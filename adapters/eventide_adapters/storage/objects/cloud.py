@@ -7,14 +7,16 @@ that succeeded. Therefore, each create gives its object a unique mark as metadat
 import json
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
 from typing import Any, ClassVar, Final
+from urllib.parse import urlsplit
 
+from eventide_adapters.storage.certificates import untrusted_certificate, why_untrusted
 from eventide_adapters.storage.objects.contract import PART_BYTES, StoredObject, Upload
 from eventide_adapters.storage.refusals import storage_error
 from eventide_adapters.storage.secret_texts import harmless, secrets_in, without_secrets
@@ -127,6 +129,9 @@ def opened(kind: Callable[..., Any], settings: tuple[tuple[str, str], ...], proc
     A cached listing would not show later writes of other processes.
     """
     _check_key_file(dict(settings).get("token", ""))
+    for address in _addresses(dict(settings)):
+        if (why := why_untrusted(address)) is not None:
+            raise untrusted_certificate(f"cannot reach {urlsplit(address).netloc}", why)
     try:
         return kind(use_listings_cache=False, skip_instance_cache=True, **keywords(settings))
     except (ValueError, TypeError) as failure:
@@ -135,6 +140,14 @@ def opened(kind: Callable[..., Any], settings: tuple[tuple[str, str], ...], proc
             f"{kind.__module__.partition('.')[0]} takes no account from the options fsspec.* and the environment: "
             f"{without_secrets(str(failure), secrets)}; set the account and its credentials (docs/storage.md)"
         ) from None
+
+
+def _addresses(settings: Mapping[str, str]) -> Iterator[str]:
+    """The addresses that the options name."""
+    parts = (part.partition("=") for part in settings.get("connection_string", "").split(";"))
+    yield from (address for name, _, address in parts if name.strip() == "BlobEndpoint")
+    yield settings.get("endpoint_url", "")
+    yield f"https://{settings['account_host']}" if "account_host" in settings else ""
 
 
 def _check_key_file(token: str) -> None:
