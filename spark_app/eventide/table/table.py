@@ -1,11 +1,11 @@
 """The public API: one table with its writes, compaction by event time, four queries and freshness."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from eventide.bootstrap import Application, assemble
 from eventide.catalog import located
@@ -48,8 +48,17 @@ class Table(TableWrites, TableSchema, TableMaintenance):
     options: Mapping[str, str] = field(repr=False)  # may contain secrets
     _application: Application = field(repr=False)
 
+    def __new__(cls, *args: Any, **more: Any) -> Self:
+        if len(args) + len(more) != len(fields(cls)):
+            raise ConfigError("Table(...) makes no table: use Table.open(path), or Table.create(path, schema=...)")
+        return object.__new__(cls)
+
     def __hash__(self) -> int:
         return hash(self.uri)
+
+    def __reduce__(self) -> tuple[Callable[..., "Table"], tuple[str, Mapping[str, str]]]:
+        """A copy opens the table again, and runs its tasks on threads: a SparkSession stays in its process."""
+        return type(self).open, (self.uri, dict(self.options))
 
     @classmethod
     def open(
