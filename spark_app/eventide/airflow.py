@@ -15,6 +15,7 @@ from airflow.sdk import BaseOperator, BaseSensorOperator
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
+from eventide.rows.given import CutName
 from eventide.table.table import Table
 from eventide.table.window import Window, runner_of
 from eventide_core.errors import EventideError, NothingToDoError
@@ -39,7 +40,7 @@ class EventideCompactOperator(BaseOperator):
         table: str,
         before: str | None = None,
         data_latency_seconds: int | None = None,
-        cut: str | None = None,
+        cut: CutName | None = None,
         options: Mapping[str, Any] | None = None,
         **rest: Any,
     ) -> None:
