@@ -52,7 +52,7 @@ def test_a_time_before_the_first_commit_has_no_rows_and_says_so(table: Table) ->
 
 
 def test_a_key_that_the_bucket_index_misreads_names_the_other_indexes(table: Table, tmp_path: Path) -> None:
-    with pytest.raises(UnsupportedTableError, match=r"hoodie\.index\.type: SIMPLE, BLOOM or RECORD_INDEX"):
+    with pytest.raises(UnsupportedTableError, match=r"hoodie\.index\.type=SIMPLE, BLOOM or RECORD_INDEX"):
         table.upsert(rows(("k:1", "a", 40, "x")))
     for index in ("SIMPLE", "BLOOM"):
         other = make(tmp_path / index, index=index)
