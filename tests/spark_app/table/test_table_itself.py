@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from eventide import ConfigError, InvalidRecordError, Table, UnsupportedTableError
-from support.append_tables import ROWS, filled, make, rows, seen
+from support.append_tables import ROWS, START_MS, filled, make, rows, seen
 from support.command_line import run
 
 
@@ -49,6 +49,17 @@ def test_a_time_before_the_first_commit_has_no_rows_and_says_so(table: Table) ->
     answer = run("read", table.uri, "--as-of", "2001-01-01T00:00Z")
     assert answer.exit_code == 0
     assert f"the first commit is {first}" in answer.stderr
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_an_older_row_stays_deleted_until_the_delete_is_merged(version: int, tmp_path: Path) -> None:
+    table = filled(tmp_path / "t", version)
+    table.delete(rows(("k0", "a", 50, "gone")))
+    table.upsert(rows(("k0", "a", 40, "older")))
+    assert seen(table) == sorted(ROWS[1:])
+    table.compact(before=START_MS + 100)
+    table.upsert(rows(("k0", "a", 40, "older")))
+    assert seen(table) == sorted([("k0", "a", 40, "older"), *ROWS[1:]])
 
 
 def test_a_key_that_the_bucket_index_misreads_names_the_other_indexes(table: Table, tmp_path: Path) -> None:
