@@ -7,11 +7,8 @@ import pytest
 
 from eventide import Table
 from eventide_core.errors import RefusedError
-from support.append_tables import START_MS, make, rows, seen
-
-_SOON = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", "hoodie.clean.commits.retained": "1"}
-_OLD = [("k0", "a", 10, "old"), ("k1", "a", 11, "old"), ("k2", "b", 12, "kept")]
-_NOW = [("k1", "a", 67, "new"), ("k2", "b", 12, "kept")]
+from support.append_tables import START_MS, seen
+from support.returned_files import NOW, bring_back, overwritten_table
 
 
 @pytest.fixture(scope="module", params=[6, 9])
@@ -22,7 +19,7 @@ def version(request: pytest.FixtureRequest) -> int:
 
 @pytest.fixture(scope="module")
 def overwritten(version: int, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return _overwritten(tmp_path_factory.mktemp("overwritten") / "t", version, has_metadata_table=False)
+    return overwritten_table(tmp_path_factory.mktemp("overwritten") / "t", version, has_metadata_table=False)
 
 
 @pytest.fixture
@@ -33,36 +30,7 @@ def path(overwritten: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture
 def returned(path: Path) -> list[str]:
-    return _bring_back(path)
-
-
-def _overwritten(path: Path, version: int, *, has_metadata_table: bool) -> Path:
-    """A table whose overwrite is archived, and what its old files were in `backup` beside it."""
-    table = make(path, version)
-    table.upsert(rows(*_OLD))
-    table.upsert(rows(("k0", "a", 20, "older log")))
-    if has_metadata_table:
-        table.rebuild_metadata_table()
-    shutil.copytree(path, path.parent / "backup", ignore=shutil.ignore_patterns(".hoodie"))
-    table = Table.open(str(path), _SOON)
-    table.insert_overwrite(rows(("k1", "a", 60, "over")))
-    for ms in range(61, 68):
-        table.upsert(rows(("k1", "a", ms, "new")))
-    table.clean()
-    table.archive()
-    assert not list((path / ".hoodie").rglob("*.replacecommit"))
-    assert seen(table) == _NOW
-    return path
-
-
-def _bring_back(path: Path) -> list[str]:
-    backup = path.parent / "backup"
-    files = [file.relative_to(backup) for file in sorted(backup.rglob("*")) if file.is_file()]
-    gone = [file for file in files if not (path / file).exists()]
-    for file in gone:
-        shutil.copy(backup / file, path / file)
-    assert len(gone) >= 2
-    return list(map(str, gone))
+    return bring_back(path)
 
 
 def _named(table: Table) -> list[str]:
@@ -71,7 +39,7 @@ def _named(table: Table) -> list[str]:
 
 def test_verify_names_files_that_an_archived_overwrite_replaced(path: Path, returned: list[str]) -> None:
     table = Table.open(str(path))
-    assert len(seen(table)) > len(_NOW), "as stock Hudi, which does not know of the overwrite, either"
+    assert len(seen(table)) > len(NOW), "as stock Hudi, which does not know of the overwrite, either"
     assert sorted(_named(table)) == returned
 
 
@@ -91,20 +59,20 @@ def test_a_rebuild_of_the_metadata_table_does_not_carry_them_on(path: Path) -> N
 def test_repair_moves_them_to_the_backup(path: Path, returned: list[str]) -> None:
     table = Table.open(str(path))
     assert sorted(repair.path for repair in table.repair(apply=True).repairs) == returned
-    assert seen(table) == _NOW
+    assert seen(table) == NOW
     assert table.verify().ok
     table.rebuild_metadata_table()
-    assert seen(Table.open(str(path))) == _NOW
+    assert seen(Table.open(str(path))) == NOW
     assert table.verify().ok
 
 
 def test_beside_a_metadata_table_they_are_no_rows(version: int, tmp_path: Path) -> None:
-    path = _overwritten(tmp_path / "t", version, has_metadata_table=True)
-    _bring_back(path)
+    path = overwritten_table(tmp_path / "t", version, has_metadata_table=True)
+    bring_back(path)
     table = Table.open(str(path))
-    assert seen(table) == _NOW
+    assert seen(table) == NOW
     with pytest.raises(RefusedError, match="is there again"):
         table.compact(before=START_MS + 30)
     table.repair(apply=True)
     assert table.verify().ok
-    assert seen(Table.open(str(path))) == _NOW
+    assert seen(Table.open(str(path))) == NOW
