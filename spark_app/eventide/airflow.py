@@ -48,7 +48,7 @@ class EventideCompactOperator(BaseOperator):
         self.table = table
         self.before = before
         self.data_latency_seconds = data_latency_seconds
-        self.cut = cut
+        self.cut: CutName | None = cut
         self.options = dict(options or {})
 
     def execute(self, context: Any) -> dict[str, Any]:

@@ -32,7 +32,9 @@ def returned_files(
         for write in archive.writes(min(newest.values()), END_OF_TIME):
             time = write.requested_time
             commit = archive.commit(time) if write.action is Action.REPLACE_COMMIT else None
-            for partition, file_ids in ({} if commit is None else commit.replaced_file_ids).items():
+            if commit is None:
+                continue
+            for partition, file_ids in commit.replaced_file_ids.items():
                 for group in ((partition, file_id) for file_id in file_ids):
                     if newest.get(group, time) < time:
                         returned.update(dict.fromkeys(groups[group], time))
