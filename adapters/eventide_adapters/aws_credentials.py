@@ -3,9 +3,22 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from eventide_core.errors import ConfigError
+
 ACCESS_KEY: Final = "hoodie.aws.access.key"
 SECRET_KEY: Final = "hoodie.aws.secret.key"
 SESSION_TOKEN: Final = "hoodie.aws.session.token"
+MISSING: Final = frozenset(
+    {
+        "NoCredentialsError",
+        "PartialCredentialsError",
+        "CredentialRetrievalError",
+        "TokenRetrievalError",
+        "UnauthorizedSSOTokenError",
+        "ProfileNotFound",
+    }
+)
+"""botocore's errors if there are no credentials, or only a part of them."""
 
 
 def client_credentials(options: Mapping[str, str]) -> dict[str, Any]:
@@ -15,3 +28,11 @@ def client_credentials(options: Mapping[str, str]) -> dict[str, Any]:
         "aws_secret_access_key": options.get(SECRET_KEY),
         "aws_session_token": options.get(SESSION_TOKEN),
     }
+
+
+def require_credentials(service: str, failure: Exception) -> None:
+    """Raises ConfigError if the failure is that there are no credentials: another try doesn't change it."""
+    if type(failure).__name__ in MISSING:
+        raise ConfigError(
+            f"{service}: {failure}; set {ACCESS_KEY} and {SECRET_KEY}, or set credentials as the AWS tools find them"
+        ) from failure

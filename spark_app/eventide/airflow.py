@@ -15,6 +15,7 @@ from airflow.sdk import BaseOperator, BaseSensorOperator
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
+from eventide.rows.given import CutName
 from eventide.table.table import Table
 from eventide.table.window import Window, runner_of
 from eventide_core.errors import EventideError, NothingToDoError
@@ -39,7 +40,7 @@ class EventideCompactOperator(BaseOperator):
         table: str,
         before: str | None = None,
         data_latency_seconds: int | None = None,
-        cut: str | None = None,
+        cut: CutName | None = None,
         options: Mapping[str, Any] | None = None,
         **rest: Any,
     ) -> None:
@@ -47,7 +48,7 @@ class EventideCompactOperator(BaseOperator):
         self.table = table
         self.before = before
         self.data_latency_seconds = data_latency_seconds
-        self.cut = cut
+        self.cut: CutName | None = cut
         self.options = dict(options or {})
 
     def execute(self, context: Any) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from eventide import Table
+from eventide.rows.given import CutName
 from eventide_core.table.timeline.plans import FallbackReason
 from support.command_line import run_json
 from support.dated_rows import DAY_MS, rows
@@ -36,7 +37,7 @@ def words(found: pa.Table) -> Counter[tuple[str, str]]:
 
 @pytest.mark.parametrize("version", [6, 9])
 @pytest.mark.parametrize("cut", ["exact", "file"])
-def test_a_delete_of_a_doubled_key_is_applied_once(cut: str, version: int, tmp_path: Path) -> None:
+def test_a_delete_of_a_doubled_key_is_applied_once(cut: CutName, version: int, tmp_path: Path) -> None:
     path = tmp_path / "t"
     options: dict[str, object] = {**SOON, "hoodie.index.type": "SIMPLE", "hoodie.combine.before.insert": "false"}
     table = Table.create(

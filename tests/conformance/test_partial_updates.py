@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 from eventide import Table
+from eventide.rows.given import CutName
 from eventide_core.errors import format_timestamp
 from eventide_core.table.timeline.plans import FallbackReason
 from support.judge import HudiJudge
@@ -114,7 +115,7 @@ def hold_alike(
     judges: Sequence[HudiJudge],
     version: int,
     mode: str,
-    cut: str,
+    cut: CutName,
     *,
     compacts: bool,
     **more: str,
@@ -170,7 +171,7 @@ def test_partial_updates_of_every_version(
     writer: str,
     version: int,
     mode: str,
-    cut: str,
+    cut: CutName,
     more: dict[str, str],
     tmp_path: Path,
     judge_102: HudiJudge,

@@ -112,7 +112,7 @@ def test_a_certificate_that_nobody_here_trusts_is_wrong_input(
 ) -> None:
     monkeypatch.delenv("SSL_CERT_FILE")
     storage = storage_with(secured_hdfs.options)
-    with pytest.raises(StorageAccessError, match=r"certificate of localhost:\d+ is not trusted .*SSL_CERT_FILE"):
+    with pytest.raises(StorageAccessError, match=r"localhost:\d+: its certificate is not trusted .*SSL_CERT_FILE"):
         storage.put_if_absent("file", b"data")
 
 

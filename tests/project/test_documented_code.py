@@ -30,8 +30,11 @@ PAGES = [
     if CODE.search(page.read_text(encoding="utf-8"))
 ]
 BY_DEFAULT = ("README", "quickstart", "python", "spark", "testing", "catalog")
-# A story that begins with nothing; on the other pages each block meets the same table.
+# A story that begins with nothing. The blocks of each other page meet one table, as their reader does; those of the README
+# are samples.
 STORY = "quickstart.md"
+SAMPLES = "README.md"
+AFTER_THE_STORY = ("windows.md",)
 ON_SPARK = re.compile(r"^```python\n(?:(?!```).*\n)*?.*\b(spark|frame|stream)\b", re.MULTILINE)
 S3 = "http://localhost:9000"
 COLUMNS: "list[pa.Field[Any]]" = [
@@ -63,16 +66,19 @@ def test_the_code_of_a_page_runs(
     text = page.read_text(encoding="utf-8")
     names: dict[str, Any] = {"__name__": page.stem, "rows": trips(("t8", "Oslo", "2026-03-03T09:00"))}
     (tmp_path / "var" / "lib" / "node_exporter").mkdir(parents=True)
+    is_after = page.name in AFTER_THE_STORY
     if page.name != STORY:
         lay_files(tmp_path)
-    addresses = {S3: request.getfixturevalue("moto").endpoint} if S3 in text else {}
+    if page.name not in (STORY, *AFTER_THE_STORY):
+        lay_trips(tmp_path / "lake" / "trips")
+    addresses = {S3: request.getfixturevalue("moto").endpoint} if is_after or S3 in text else {}
     commands, airflow = Commands(tmp_path, monkeypatch), Airflow()
     airflow.install(monkeypatch)
     spark_streams: list[SparkSession] = []
 
     def before() -> None:
-        if page.name != STORY:
-            shutil.rmtree(tmp_path / "lake", ignore_errors=True)
+        if page.name == SAMPLES:
+            shutil.rmtree(tmp_path / "lake")
             lay_trips(tmp_path / "lake" / "trips")
 
     def after() -> None:
@@ -81,6 +87,8 @@ def test_the_code_of_a_page_runs(
         for session in spark_streams:
             end_streams(session)
 
+    if is_after:
+        DocumentedPage(page.with_name(STORY), tmp_path, commands, {"__name__": STORY}, addresses).run()
     if ON_SPARK.search(text):
         session: SparkSession = request.getfixturevalue("spark")
         names |= {"spark": session, "frame": session.createDataFrame(names["rows"].to_pandas())}

@@ -1,12 +1,17 @@
 """What the type checker of a user sees of eventide: the program below, and a wrong one."""
 
+import json
 import subprocess
 import sys
+import sysconfig
+import venv
 from pathlib import Path
 
 import pytest
 
 pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[2]
 
 _PROGRAM = """
 from collections.abc import Mapping
@@ -53,6 +58,19 @@ def write(trips: Table, frame: DataFrame, arrow: pa.Table, reader: pa.RecordBatc
     trips.delete(arrow)
     trips.merge(arrow, when_matched_update=True)
 """
+_WITHOUT_SPARK = """
+from pyarrow import Schema
+
+from eventide import Table
+
+
+def main(uri: str, schema: Schema) -> None:
+    trips = Table.create(uri, schema=schema, record_key="trip", options={"hoodie.index.type": "SIMPLE"})
+    print(trips.compact(before="2026-11-21T00:00Z", cut="exact").instant)
+    print(trips.compact(trips.plan_compaction(before=0, cut="file")).instant)
+    print([check.name for check in trips.verify(deep=True).failed])
+    trips.compact(cut="exakt")
+"""
 _WRONG = """
 from eventide import Table
 
@@ -67,7 +85,7 @@ def _mypy(program: str, directory: Path) -> subprocess.CompletedProcess[str]:
     path = directory / "program.py"
     path.write_text(program)
     # With the cache of `./run check`, which knows the product's modules already.
-    cache = f"--cache-dir={Path(__file__).parents[2] / '.mypy_cache'}"
+    cache = f"--cache-dir={ROOT / '.mypy_cache'}"
     words = [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", cache, str(path)]
     return subprocess.run(words, cwd=directory, capture_output=True, text=True, check=False)
 
@@ -82,3 +100,30 @@ def test_a_program_of_a_user_is_sound_to_mypy_and_a_wrong_one_is_not(tmp_path: P
     assert 'has no attribute "watermark"' in run.stdout
     assert 'Argument 1 to "upsert" of "TableWrites" has incompatible type "int"' in run.stdout
     assert 'Argument 1 to "delete" of "TableWrites" has incompatible type "list[str]"' in run.stdout
+
+
+@pytest.mark.broad
+def test_strict_pyright_knows_all_of_a_program_where_pyspark_is_not_installed(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(_WITHOUT_SPARK)
+    packages = tmp_path / "packages"
+    packages.mkdir()
+    for path in Path(sysconfig.get_path("purelib")).iterdir():
+        if not path.name.startswith(("pyspark", "py4j", "__editable__")) and path.suffix != ".pth":
+            (packages / path.name).symlink_to(path)
+    venv.create(tmp_path / "env", with_pip=False)
+    places = [str(ROOT / name) for name in ("core", "adapters", "spark_app")]
+    settings = {"include": ["program.py"], "typeCheckingMode": "strict", "extraPaths": [*places, str(packages)]}
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings))
+    words = [
+        sys.executable,
+        "-m",
+        "pyright",
+        "--pythonpath",
+        str(tmp_path / "env" / "bin" / "python"),
+        "-p",
+        str(tmp_path),
+    ]
+    run = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    errors = [line for line in run.stdout.splitlines() if " error: " in line]
+    assert len(errors) == 1, run.stdout
+    assert "\"Literal['exakt']\"" in errors[0]

@@ -23,6 +23,7 @@ from eventide_adapters.format.base_file import parquet
 from eventide_adapters.format.parquet import row_pages
 from eventide_core.config import BLOOM_ENTRIES, BUCKETS, CLOCK_SKEW_MS, INDEX_TYPE
 from eventide_core.errors import NothingToDoError, RefusedError
+from eventide_core.table.timeline.plans import CutMode
 from support.columns import schema_of
 
 EPOCH_MS = 1_700_000_000_000
@@ -148,7 +149,7 @@ def live(table: Table, history: list[tuple[str, Any]]) -> list[str]:
                 instants.append(table.delete(records(what)).instant)
             case _:
                 try:
-                    table.compact(table.plan_compaction(what, cut=deed))
+                    table.compact(table.plan_compaction(what, cut=CutMode(deed)))
                 except (NothingToDoError, RefusedError):
                     continue
     return instants

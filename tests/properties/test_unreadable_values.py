@@ -18,6 +18,7 @@ from eventide import NothingToDoError, Table
 from eventide_core.config import BUCKETS, EVENT_TIME_FIELD
 from eventide_core.errors import InvalidThresholdError, RefusedError
 from eventide_core.service.write.settings import write_shape
+from eventide_core.table.timeline.plans import CutMode
 from support.columns import schema_of
 from support.event_time_values import LAST_MS, UNREADABLE, VALUES, Value
 from support.reach import reached
@@ -67,7 +68,7 @@ class Life:
         reached("nulls written by others", [means for _, means in chosen].count(None))
 
     def compact(self) -> None:
-        threshold, cut = self.random.choice([*_THRESHOLDS]), self.random.choice(["file", "exact"])
+        threshold, cut = self.random.choice([*_THRESHOLDS]), self.random.choice([*CutMode])
         # A T far ahead of the clock and of every record is refused, and an exact view that can't be made any more.
         with suppress(NothingToDoError, InvalidThresholdError, RefusedError):
             self.table.compact(before=threshold, cut=cut)

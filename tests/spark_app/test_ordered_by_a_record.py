@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from eventide import Table
+from eventide.rows.given import CutName
 from eventide_core.config import BUCKETS, CLOCK_SKEW_MS, INDEX_TYPE
 from eventide_core.errors import InvalidRecordError
 from support.columns import schema_of
@@ -88,7 +89,7 @@ EXPECTED = {"late": 0, "newer": 3, "equal": 1, "log": 1, "only": 2, "new": 3}
 
 @pytest.mark.parametrize("cut", ["file", "exact"])
 @pytest.mark.parametrize("before_ms", [120, 300])
-def test_it_is_read_compacted_and_sound(cut: str, before_ms: int, path: Path) -> None:
+def test_it_is_read_compacted_and_sound(cut: CutName, before_ms: int, path: Path) -> None:
     table = Table.open(str(path), {CLOCK_SKEW_MS: "1"})
     assert seen(table) == EXPECTED
     assert table.verify(deep=True).ok

@@ -28,7 +28,9 @@ addEventListener("load", () => {
     marks: [...document.querySelectorAll("svg rect, svg circle, svg path, svg line")].filter(shown).length,
     tables: [...document.querySelectorAll("table")].filter(shown).length,
     fetched: performance.getEntriesByType("resource").map((entry) => entry.name),
-    width: innerWidth, overflow: document.documentElement.scrollWidth - innerWidth, failed: window.failed || [],
+    width: innerWidth, overflow: document.documentElement.scrollWidth - innerWidth,
+    cut: [...document.querySelectorAll(".wide:has(table)")].filter((part) => part.scrollWidth > part.clientWidth).length,
+    failed: window.failed || [],
   });
   document.body.append(told);
 });

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any, Final
 
-from eventide_adapters.aws_credentials import client_credentials
+from eventide_adapters.aws_credentials import client_credentials, require_credentials
 from eventide_adapters.extras import install_command
 from eventide_core.config import Options
 from eventide_core.config.option import TEXT, Option
@@ -186,6 +186,7 @@ class GlueCatalog:
             if error.response["Error"]["Code"] != harmless:
                 raise CatalogError(f"AWS Glue at {self._where} did not {what}: {error}") from error
         except (BotoCoreError, ValueError) as error:
+            require_credentials(f"AWS Glue at {self._where}", error)
             raise CatalogError(
                 f"AWS Glue at {self._where} did not {what}: {error}; check region, credentials and address"
             ) from error

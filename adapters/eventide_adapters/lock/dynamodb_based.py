@@ -27,7 +27,7 @@ from functools import cached_property
 from importlib.util import find_spec
 from typing import Any, Final, Self
 
-from eventide_adapters.aws_credentials import client_credentials
+from eventide_adapters.aws_credentials import client_credentials, require_credentials
 from eventide_adapters.extras import install_command
 from eventide_adapters.lock.renewal import Renewal
 from eventide_core.config import (
@@ -278,6 +278,7 @@ class _Service:
             message = f"{error.response['Error']['Code']}: {error.response['Error'].get('Message', '')}"
             raise LockError(self._refused(request, message)) from error
         except BotoCoreError as error:
+            require_credentials("Amazon's DynamoDB", error)
             raise LockError(self._refused(request, str(error))) from error
 
     def _connected(self) -> Any:

@@ -17,7 +17,7 @@ import fsspec
 
 from eventide_adapters.storage.objects.contract import StoredObject
 from eventide_adapters.storage.refusals import storage_error
-from eventide_adapters.storage.secret_texts import harmless, may_be_secret, without_secrets
+from eventide_adapters.storage.secret_texts import harmless, secrets_in, without_secrets
 from eventide_core.errors import EventideError, StorageError
 
 # The packages' keys for the modification time.
@@ -45,7 +45,7 @@ class FsspecObjects:
 
     @property
     def _secrets(self) -> tuple[str, ...]:
-        return tuple(value for key, value in self.settings if may_be_secret(key))
+        return secrets_in(self.settings)
 
     def head(self, key: str) -> StoredObject | None:
         with self._answering("look at", key):

@@ -5,8 +5,9 @@ request, even if it was sent in parts before that. If two writers create it, the
 (objects/s3.py, google.py, azure.py).
 
 A store that ignores the condition of a create lets two writers both succeed, so the first write tests the store: it
-creates a key twice by each kind of request, and the second create must fail. Such a store is refused, unless the option
-`eventide.storage.unsafe.writes` promises that nobody else writes. Then each create checks first whether the key exists.
+creates a key twice by each kind of request, and the second create must fail. Such a store, or one that answers a condition
+with an error, is refused, unless the option `eventide.storage.unsafe.writes` promises that nobody else writes. Then each
+create checks first whether the key exists.
 
 This test does not detect a store that checks for the key before it writes it, without locking. SeaweedFS 4 does that
 for CompleteMultipartUpload, but not for PutObject. If two writers create one large file there at the same time, both
@@ -177,8 +178,8 @@ class ObjectStorage:
     def _require_exclusive_creates(self) -> None:
         if Capability.PUT_IF_ABSENT not in self.capabilities:
             raise RefusedError(
-                f"{self._objects.where} ignores the condition of a create, so two writers of {self.root} could "
-                f"both succeed: use a store that supports it, or set {UNSAFE_WRITES}=true if nobody else ever "
+                f"{self._objects.where} ignores or refuses the condition of a create, so two writers of {self.root} "
+                f"could both succeed: use a store that supports it, or set {UNSAFE_WRITES}=true if nobody else ever "
                 "writes to the table"
             )
 
@@ -207,10 +208,12 @@ class ObjectStorage:
         key = f"{self._prefix}{TEMPORARY}/probe-{uuid.uuid4().hex}"
         try:
             keeps = self._refuses_a_second_create(key)
-        except StorageError:
-            with suppress(StorageError):
-                self._objects.delete(key)
-            raise
+        except StorageError as failure:
+            keeps = False
+            if isinstance(failure, StorageAccessError) or not self._refuses_conditions(key):
+                with suppress(StorageError):
+                    self._objects.delete(key)
+                raise
         try:
             self._objects.delete(key)
         except StorageError as failure:
@@ -224,6 +227,19 @@ class ObjectStorage:
             return False
         stored = objects.head(key)
         return stored is not None and not objects.copy(stored, key)
+
+    def _refuses_conditions(self, key: str) -> bool:
+        """Whether a create without a condition succeeds, and one with a condition fails after it, by either request."""
+        with suppress(StorageError):
+            self._objects.create(key, b"1", is_conditional=False)
+            stored = self._objects.head(key)
+            try:
+                self._objects.create(key, b"2")
+                if stored is not None:
+                    self._objects.copy(stored, key)
+            except StorageError:
+                return True
+        return False
 
     def _key(self, path: str) -> str:
         return self._prefix + checked_path(path)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from eventide_adapters.entry_points import Adapter, Adapters
-from eventide_adapters.storage.secret_texts import may_be_secret, refuse_user, without_secrets
+from eventide_adapters.storage.secret_texts import refuse_user, secrets_in, without_secrets
 from eventide_core.config import Options
 from eventide_core.errors import ConfigError, EventideError
 from eventide_core.ports import Storage
@@ -118,7 +118,7 @@ def _of_package(adapter: Adapter, uri: str, options: Options) -> Storage:
 
     assert adapter.package is not None
     factory = adapter.load()
-    secrets = [text for key, text in options.values.items() if may_be_secret(key)]
+    secrets = secrets_in(options.values.items())
     try:
         storage = factory(uri, options)
     except EventideError:

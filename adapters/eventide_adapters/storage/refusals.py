@@ -1,9 +1,12 @@
 """Distinguishes a storage's refusal, which another try doesn't change, from its failure."""
 
 import errno
+import re
 import ssl
 from typing import Final
 
+from eventide_adapters.aws_credentials import MISSING
+from eventide_adapters.storage.certificates import untrusted_certificate
 from eventide_core.errors import StorageAccessError, StorageError
 
 _REFUSED: Final = (errno.EACCES, errno.EPERM, errno.EROFS)
@@ -12,13 +15,7 @@ _STATUSES: Final = (401, 403)
 _CONFLICT: Final = 409
 _KINDS: Final = frozenset(
     {
-        # botocore: there are no credentials, or only a part of them.
-        "NoCredentialsError",
-        "PartialCredentialsError",
-        "CredentialRetrievalError",
-        "TokenRetrievalError",
-        "UnauthorizedSSOTokenError",
-        "ProfileNotFound",
+        *MISSING,
         # google-auth and azure-core.
         "DefaultCredentialsError",
         "RefreshError",
@@ -56,6 +53,8 @@ _CURES: Final = (
     ),
 )
 
+_UNTRUSTED: Final = re.compile(r"certificate verify failed(?:: )?(?P<why>[^(\]]*)")
+
 # Words of the messages of Python's clients, in lower case, if nobody accepted their request.
 _UNREACHED: Final = (
     "connection refused",
@@ -76,6 +75,8 @@ def storage_error(message: str, failure: BaseException) -> StorageError:
             f"{message}; the server there answers without TLS: begin its address with http:// (HDFS: "
             "dfs.http.policy=HTTP_ONLY), or name its address with TLS"
         )
+    if (untrusted := _UNTRUSTED.search(text)) is not None:
+        return untrusted_certificate(message, untrusted["why"].strip())
     if isinstance(failure, OSError) and failure.errno == errno.ENOTDIR:
         return StorageAccessError(f"{message}; a directory of this path is a file: correct the path")
     if is_refused or getattr(failure, "status_code", None) == _CONFLICT:

@@ -3,7 +3,7 @@
 import json
 import re
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 from urllib.parse import quote
 
@@ -15,9 +15,11 @@ _SECRET_KEY: Final = re.compile(
 )
 # Hudi's own keys with `key` in their name contain field names.
 _HARMLESS_KEY: Final = re.compile(r"recordkey|keygen|foreign\.key|authority", re.IGNORECASE)
+_KEY_ID: Final = re.compile(r"(?<!secret[._-])access[._-]key([._-]id)?$", re.IGNORECASE)
 _SEPARATORS: Final = re.compile(r"[;,\s\"'{}]+")
 # Shorter parts of a longer setting are words and numbers that reveal nothing.
 _PART_LENGTH_MIN: Final = 8
+_WORD_LENGTH_MAX: Final = 16
 # Signed URLs, headers, and connection strings from any source.
 _FORMS: Final = (
     re.compile(
@@ -32,6 +34,17 @@ _USER_INFO: Final = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 def may_be_secret(key: str) -> bool:
     """Whether the value of a setting that eventide doesn't declare may be a secret, judged by its key."""
     return _SECRET_KEY.search(key) is not None and _HARMLESS_KEY.search(key) is None
+
+
+def secrets_in(
+    settings: Iterable[tuple[str, str]], is_secret: Callable[[str], bool] = may_be_secret
+) -> tuple[str, ...]:
+    """The values that no text may show. The ID of an access key is no secret, and if it is short, it may be any word."""
+    return tuple(
+        value
+        for key, value in settings
+        if is_secret(key) and not (len(value) < _PART_LENGTH_MIN and _KEY_ID.search(key))
+    )
 
 
 def refuse_user(authority: str, what: str = "table") -> None:
@@ -61,7 +74,10 @@ def without_secrets(text: str, secrets: Iterable[str]) -> str:
     """The text without these secrets in any quoted form, and without signatures in URLs and headers."""
     shown = {form for value in secrets for secret in _of(value) for form in _forms(secret)}
     for form in sorted(shown, key=len, reverse=True):
-        text = text.replace(form, HIDDEN)
+        if len(form) >= _WORD_LENGTH_MAX or not form.isalnum():
+            text = text.replace(form, HIDDEN)
+        elif form in text:  # a word, which another one may contain
+            text = re.sub(rf"(?<![^\W_]){form}(?![^\W_])|(?<=\\[nrt]){form}(?![^\W_])", HIDDEN, text)
     for pattern in _FORMS:
         text = pattern.sub(rf"\g<name> {HIDDEN}", text)
     return _USER_INFO.sub(HIDDEN, text)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from functools import cache
 
-from eventide_adapters.storage.secret_texts import may_be_secret, without_secrets
+from eventide_adapters.storage.secret_texts import may_be_secret, secrets_in, without_secrets
 
 
 def is_secret(key: str) -> bool:
@@ -33,7 +33,7 @@ class Redaction:
                 self.add({key: value})
 
     def add(self, options: Mapping[str, str]) -> None:
-        self._secrets.update(value for key, value in options.items() if is_secret(key))
+        self._secrets.update(secrets_in(options.items(), is_secret))
 
     def clean(self, text: str) -> str:
         """The text with every known secret, signatures, and the user part of URIs masked."""

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from eventide.rows.given import CutName
 from eventide.table.table import Table
 from eventide_core.action.freshness.freshness import Freshness
 from eventide_core.config import EVENT_TIME_FIELD
@@ -57,7 +58,7 @@ class PlanFunction:
         self,
         path: str,
         before: Any = None,
-        cut: str | None = None,
+        cut: CutName | None = None,
         link_mode: str | None = None,
         event_time: str | None = None,
         options: _Options = None,
@@ -91,7 +92,7 @@ class CompactFunction:
         self,
         path: str,
         before: Any = None,
-        cut: str | None = None,
+        cut: CutName | None = None,
         link_mode: str | None = None,
         event_time: str | None = None,
         options: _Options = None,

@@ -180,7 +180,7 @@ class FleetService:
         done = opened.service().round(NoProgress(), is_leaving=is_leaving)
         now_ms, logs = self.clock.now_ms(), _logs(opened)
         lag_ms = None if done.freshness is None else lag_of(done.freshness, now_ms)
-        error = "; ".join(map(str, done.troubles)) or None
+        error = "; ".join(done.failures) or None
         fleet_round = FleetRound(table, begun_ms, now_ms - begun_ms, done, lag_ms, error, done.exit_code)
         if done.freshness is None or any(one.step in _DECISIVE for one in done.troubles):
             return _Ended(fleet_round, before)

@@ -15,7 +15,7 @@ from eventide.formatting import format_duration, format_size, sanitize
 from eventide.report import Report, gather, render, write_page
 from eventide.report.coverage import Role
 from eventide.report.style import page
-from eventide.report.tables import wide
+from eventide.report.tables import cell_of, wide
 from eventide.report.words import named, shown
 from eventide.results.detail import WORST, more
 from eventide_core.access.threads import Threads
@@ -208,11 +208,10 @@ def _row(one: TableStatus, reports: str) -> str:
     # The mark in the middle is the target: a bar that reaches the end is twice as long, or more.
     length = min(50 * one.share, 100)
     bar = f'<span class="bar"><i class="{role}" style="width: {length:.0f}%"></i></span>'
-    shown_lag = f'<td class="time">{shown(lag)} / {shown(target)}{"" if one.lag_ms is None else bar}</td>'
     bad = "" if one.is_met else ' class="bad"'
-    cells = f"<td><span{bad}>{state}</span></td>{shown_lag}" + "".join(
-        f'<td class="time">{shown(cell)}</td>' for cell in (watermark, logs)
-    )
+    shown_lag = f"{shown(lag)} / {shown(target)}{'' if one.lag_ms is None else bar}"
+    row = (f"<span{bad}>{state}</span>", shown_lag, shown(watermark), shown(logs))
+    cells = "".join(cell_of(column, cell, "time") for column, cell in zip(_PAGE_COLUMNS[1:], row, strict=True))
     whys = "".join(f"<p>{shown(reason)}</p>" for reason in _reasons(one))
     why = f'<tr class="why"><td colspan="{len(_PAGE_COLUMNS)}"><div>{whys}</div></td></tr>' if whys else ""
     return f'<tr><th scope="row">{link}</th>{cells}</tr>{why}'

@@ -55,6 +55,7 @@ def draw_coverage(
     ticks_y = _LABEL * (1 + max((row for *_, row in labels), default=0)) + 18
     bars: list[str] = []
     texts: list[str] = []
+    between_names: list[str] = []
     top = ticks_y + 6
     for coverage in slices:
         texts.append(
@@ -63,16 +64,19 @@ def draw_coverage(
             f'<text class="note" x="{WIDTH - 10}" y="{top + 11}" text-anchor="end">{_note(coverage)}</text>'
         )
         top += _TITLE
+        between_names.append(f"M{{x}} {top - 2}")
         for file in _drawn(coverage):
             bars.append(_file(file, top, axis))
             top += _ROW
+        between_names.append(f"V{top}")
         top += _GAP
     describes = (
         f"{counted(len(slices), 'slice')}, each with one bar for each file, from its earliest to its latest event time. "
         + ("; ".join(f"{label} at {format_timestamp(at)}" for label, at in marks.items()))
     )
+    spans = "".join(between_names)
     lines = "".join(
-        f'<line class="mark" x1="{place:.1f}" x2="{place:.1f}" y1="{_LABEL * row + 2}" y2="{top}"/>'
+        f'<path class="mark" d="M{place:.1f} {_LABEL * row + 2}V{ticks_y + 4}{spans.format(x=f"{place:.1f}")}"/>'
         for _, _, place, row in labels
     )
     return (

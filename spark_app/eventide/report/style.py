@@ -41,6 +41,11 @@ td.text { min-width: 10rem; overflow-wrap: anywhere; } tbody th { width: 16rem; 
 tr:has(+ .why) > * { border-bottom: 0; padding-bottom: 0; } .why p { margin: 0; } .why td { color: var(--soft); }
 .why div { position: sticky; left: 0; width: fit-content; max-width: min(46rem, calc(100vw - 3rem)); }
 .why div { overflow-wrap: anywhere; }
+@media (max-width: 40rem) { table, tbody, tbody tr, tbody th, tbody td { display: block; } thead { display: none; }
+  table { width: auto; } tbody tr { border-bottom: 1px solid var(--line); padding: 0.4rem 0; }
+  tbody td, tbody th { border: 0; padding: 0.1rem 0; width: auto; min-width: 0; text-align: left !important; }
+  tbody th, td.time, td.number { white-space: normal; overflow-wrap: anywhere; } tr:has(+ .why) { border-bottom: 0; }
+  td[data-column]::before { content: attr(data-column) ": "; color: var(--soft); } }
 figure { margin: 0.6rem 0; }
 details { border-top: 1px solid var(--line); padding: 0.3rem 0; }
 summary { cursor: pointer; font-weight: 600; padding: 0.2rem 0; } summary .soft { font-weight: 400; margin-left: 0.6rem; }

@@ -22,7 +22,7 @@ def html_table(caption: str, columns: Sequence[str], rows: Sequence[Sequence[str
     if len(rows) > _ROWS_SHOWN:
         caption = f"{caption}{'; ' if caption else ''}the first {_ROWS_SHOWN} of {len(rows):,}"
     heading = f"<caption>{shown(caption)}</caption>" if caption else ""
-    lines = [f"<tr>{_cells(row, kinds)}</tr>" for row in rows[:_ROWS_SHOWN]]
+    lines = [f"<tr>{_cells(row, columns, kinds)}</tr>" for row in rows[:_ROWS_SHOWN]]
     unfolded = len(lines) if len(lines) <= _ROWS_UNFOLDED + 1 else _ROWS_UNFOLDED
 
     def part(part_lines: Sequence[str]) -> str:
@@ -43,8 +43,13 @@ def section(
     return f"<h2>{title}</h2>{text}{html_table(caption, columns, rows)}" if rows else ""
 
 
-def _cells(row: Sequence[str], kinds: Sequence[str]) -> str:
-    return "".join(f'<td class="{kind}">{cell}</td>' for cell, kind in zip(row, kinds, strict=True))
+def _cells(row: Sequence[str], columns: Sequence[str], kinds: Sequence[str]) -> str:
+    return "".join(map(cell_of, columns, row, kinds))
+
+
+def cell_of(column: str, cell: str, kind: str) -> str:
+    """A cell, which also states its column: in a narrow window, each row is a list."""
+    return f'<td class="{kind}" data-column="{shown(column)}">{cell}</td>'
 
 
 def wide(label: str, content: str) -> str:

@@ -3,9 +3,10 @@
     condition  := condition and|or condition | not condition | (condition) | predicate
     predicate  := value (= | <> | != | < | <= | > | >=) value
                 | value [not] between value and value | column [not] in (literal, ...)
-                | column [not] like 'pattern'         | column is [not] null | boolean column
+                | column [not] like 'pattern'         | column is [not] null | boolean column | isnan(column)
     value      := column | literal                      at least one of a predicate's values is a column
-    column     := name, `any name`, struct.field, lower(column), upper(column)
+    column     := name, `any name`, struct.field, lower(column), upper(column), or what an update computes of these
+                  (rows/value_expression.py)
     literal    := 1, 1.5, 'text', 'it''s', true, date '2026-11-21', timestamp '2026-11-21T00:00Z'
 
 A literal takes the type of the column that it is compared with, so a text is enough for a date or timestamp: ISO-8601, in
@@ -16,7 +17,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from decimal import ROUND_FLOOR, Decimal
 from functools import reduce
-from math import isinf
+from math import isinf, isnan
 from operator import and_, eq, ge, gt, le, lt, ne, or_
 from typing import Any, TypeAlias
 
@@ -48,17 +49,6 @@ _CASES: dict[Node, Callable[[pc.Expression], pc.Expression]] = {sql.Lower: pc.ut
 _KINDS = {"filter": "condition; write one such as amount > 10", "value": "expression; write one such as amount * 2"}
 _KNOWN_ARGUMENTS = {"this", "expression", "expressions", "low", "high", "negate", "table", "db", "catalog"}
 _SWAPPED: dict[Comparison, Comparison] = {eq: eq, ne: ne, lt: gt, le: ge, gt: lt, ge: le}
-
-
-def parse_filter(text: str, schema: pa.Schema) -> pc.Expression:
-    """The expression that is true for the rows to keep, over columns of the schema.
-
-    Raises InvalidFilterError, which names the invalid part.
-    """
-    try:
-        return Translation(schema).condition(parsed(text, "filter"))
-    except RecursionError:
-        raise InvalidFilterError("the filter is nested too deeply; use `in (...)` for long lists") from None
 
 
 def parsed(text: str, what: str) -> Node:
@@ -94,7 +84,7 @@ def _with_doubled_quotes(tokens: Sequence[Token], text: str) -> list[Token]:
 def _unsupported(node: Node) -> InvalidFilterError:
     return InvalidFilterError(
         f"{text_of(node)!r} is not supported in a filter; supported are comparisons, in, between, like, is "
-        "null, and, or, not, lower, upper"
+        "null, isnan, and, or, not, and what an update computes"
     )
 
 
@@ -131,6 +121,12 @@ class Translation:
                 return reduce(and_ if isinstance(node, sql.And) else or_, parts)
             case sql.Is() if isinstance(node.expression, sql.Null):
                 return self._column(node.this)[0].is_null()
+            case sql.IsNan():
+                column, kind = self._column(node.this)
+                if not pa.types.is_floating(kind):
+                    raise InvalidFilterError(f"{text_of(node)!r} is for fractions, and the column is of type {kind}")
+                is_nan: pc.Expression = pc.if_else(column.is_valid(), column.is_nan(), pa.scalar(value=False))
+                return is_nan
             case sql.Between():
                 return self._compare(ge, node.this, node.args["low"], node) & self._compare(
                     le, node.this, node.args["high"], node
@@ -164,20 +160,24 @@ class Translation:
         return pc.match_like(column, node.expression.this)
 
     def _compare(self, operator: Comparison, left: Node, right: Node, whole: Node) -> pc.Expression:
-        if is_column(left) and is_column(right):
+        if self.is_value(left) and self.is_value(right):
             (one, one_kind), (other, other_kind) = self._column(left), self._column(right)
             if one_kind != other_kind and not (_is_number(one_kind) and _is_number(other_kind)):
                 raise InvalidFilterError(
                     f"{text_of(whole)!r} compares a column of type {one_kind} with one of {other_kind}"
                 )
             return operator(*_of_one_kind((one, one_kind), (other, other_kind)))
-        if is_column(left):
+        if self.is_value(left):
             column, kind = self._column(left)
             return operator(column, literal(right, kind, text_of(left)))
-        if is_column(right):
+        if self.is_value(right):
             column, kind = self._column(right)
             return _SWAPPED[operator](column, literal(left, kind, text_of(right)))
         raise InvalidFilterError(f"{text_of(whole)!r} compares no column")
+
+    def is_value(self, node: Node) -> bool:
+        """Whether the part is a column, or computed of columns, so that its type is that of the literals beside it."""
+        return is_column(node)
 
     def _column(self, node: Node) -> tuple[pc.Expression, ArrowType]:
         """A column, or a field inside one, in lower or upper case if asked, and its type."""
@@ -273,9 +273,11 @@ def _of_text(text: str, kind: ArrowType, column: str) -> "pa.Scalar[Any]":
         if pa.types.is_timestamp(kind):
             return _moment(text, kind)
         value: pa.Scalar[Any] = exact_cast(pa.array([text]), kind)[0]
-        return value
     except (ValueError, pa.ArrowNotImplementedError):
         raise InvalidFilterError(f"{text!r} is not a value of {column}, which is of type {kind}") from None
+    if pa.types.is_floating(kind) and isnan(value.as_py()):
+        raise InvalidFilterError(f"{text} equals nothing: use isnan({column})")
+    return value
 
 
 def _moment(text: str, kind: ArrowType) -> "pa.Scalar[Any]":

@@ -1,6 +1,9 @@
-"""What a write takes as records, for type checkers."""
+"""What users pass, for type checkers: records, an engine, a cut. Without PySpark, no type of its own would be known."""
 
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
+
+from eventide_core.ports import Engine
+from eventide_core.table.timeline.plans import CutMode
 
 
 class ArrowRows(Protocol):
@@ -16,4 +19,15 @@ class SparkRows(Protocol):
     def sparkSession(self) -> Any: ...  # noqa: N802  # Spark's name
 
 
+class Session(Protocol):
+    """A SparkSession, classic or Connect."""
+
+    @property
+    def version(self) -> str: ...
+
+    def createDataFrame(self, data: Any, /) -> Any: ...  # noqa: N802  # Spark's name
+
+
 Records: TypeAlias = ArrowRows | SparkRows
+TaskEngine: TypeAlias = Session | Engine
+CutName: TypeAlias = Literal["file", "exact"] | CutMode

@@ -17,8 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.rows.changed_rows import ChangedTable, parsed_values, with_values
-from eventide.rows.filter_expression import parse_filter
-from eventide.rows.value_expression import evaluated, is_true
+from eventide.rows.value_expression import evaluated, is_true, parse_filter
 from eventide_adapters.format.columns.exact_cast import cast_whole
 from eventide_adapters.format.columns.field_path import top_level
 from eventide_adapters.format.write.incoming_schema import evolved_schema, refuse_names_alike

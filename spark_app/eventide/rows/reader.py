@@ -126,7 +126,7 @@ class Rows:
 
     @property
     def note(self) -> str | None:
-        """What a later increment will skip, if this one is of a table of version 6 beside a pending write."""
+        """What a later increment will skip, beside a pending write on version 6; or why there are no rows as of a time."""
         return self.plan.note
 
     @property

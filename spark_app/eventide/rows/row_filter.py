@@ -38,7 +38,7 @@ def filter_expression(row_filter: Filter | None, schema: pa.Schema) -> pc.Expres
         expression = row_filter
     elif isinstance(row_filter, str):
         # Imported here: most queries have no SQL filter, and importing the parser is slow.
-        from eventide.rows.filter_expression import parse_filter
+        from eventide.rows.value_expression import parse_filter
 
         return parse_filter(row_filter, schema)
     else:

@@ -37,6 +37,8 @@ _CONDITIONS = (
     sql.And, sql.Or, sql.Not, sql.Is, sql.In, sql.Like, sql.Between, sql.EQ, sql.NEQ, sql.LT, sql.LTE, sql.GT, sql.GTE,
 )  # fmt: skip
 
+_COMPUTED = (*_ARITHMETIC, sql.Neg, sql.DPipe, sql.Concat, sql.Coalesce, sql.Nullif, sql.Case, sql.If)
+
 
 def parse_value(value: Any, field: "pa.Field[Any]", schema: pa.Schema) -> Expression:
     """The new value of a column, over columns of the schema: a text is an expression, anything else the value itself.
@@ -57,6 +59,17 @@ def parse_value(value: Any, field: "pa.Field[Any]", schema: pa.Schema) -> Expres
             f"{value!r} is not a value of column {field.name!r}, which is of type {field.type}: {error}"
         ) from None
     return _pc.scalar(constant)
+
+
+def parse_filter(text: str, schema: pa.Schema) -> pc.Expression:
+    """The expression that is true for the rows to keep, over columns of the schema.
+
+    Raises InvalidFilterError, which names the invalid part.
+    """
+    try:
+        return _Conditions(schema, "filter").condition(parsed(text, "filter"))
+    except RecursionError:
+        raise InvalidFilterError("the filter is nested too deeply; use `in (...)` for long lists") from None
 
 
 def _scalar(value: Any, field: "pa.Field[Any]") -> Any:
@@ -217,3 +230,26 @@ class _Values(Translation):
                 f"the value {text_of(node)} of column {self._target!r} has more digits than {number.type} holds, and would "
                 f"become {number}; write fewer digits"
             )
+
+
+class _Conditions(_Values):
+    """Translates a condition, whose columns may also be computed."""
+
+    def is_value(self, node: Node) -> bool:
+        if isinstance(node, sql.Paren):
+            return self.is_value(node.this)
+        return is_column(node) or (isinstance(node, _COMPUTED) and node.find(sql.Column) is not None)
+
+    def _column(self, node: Node) -> tuple[pc.Expression, ArrowType]:
+        if is_column(node) or not self.is_value(node):
+            return super()._column(node)
+        kinds = [self._column(part)[1] for part in node.find_all(sql.Column)]
+        refusals: list[str] = []
+        # The literals of a part have the type of one of its columns, or else none of them.
+        for wanted in dict.fromkeys((*kinds, pa.string(), pa.int64(), pa.float64())):
+            try:
+                value = self.value(node, wanted)
+                return value, _projected(self._schema.empty_table(), value).type
+            except (InvalidFilterError, pa.ArrowException) as refusal:
+                refusals.append(str(refusal))
+        raise InvalidFilterError(f"{text_of(node)!r} cannot be computed: {refusals[0]}")

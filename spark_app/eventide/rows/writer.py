@@ -293,7 +293,20 @@ def _arrow_table(records: Any) -> pa.Table:
         return records
     if type(records).__module__.partition(".")[0] == "pandas" and hasattr(records, "columns"):
         # Its own C stream would add its index as a column.
+        if named := [name for name in records.index.names if name is not None and name not in records.columns]:
+            raise InvalidRecordError(
+                f"the DataFrame has {named[0]!r} in its index, which is no column: pass frame.reset_index(), or "
+                "frame.reset_index(drop=True) to leave it out"
+            )
         return pa.Table.from_pandas(records, preserve_index=False)
+    if hasattr(records, "toArrow"):  # a DataFrame of Spark 4, whose rows the driver needs
+        collected: pa.Table = records.toArrow()
+        return collected
+    if hasattr(records, "_collect_as_arrow"):  # of Spark 3.5
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        batches: list[pa.RecordBatch] = records._collect_as_arrow()
+        return pa.Table.from_batches(batches, None if batches else to_arrow_schema(records.schema))
     if hasattr(records, "__arrow_c_stream__"):
         return pa.RecordBatchReader.from_stream(records).read_all()
     raise InvalidRecordError(

@@ -15,7 +15,7 @@ from eventide_core.ports import Engine
 from eventide_core.table.catalog.table_name import TableName
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from eventide.rows.given import TaskEngine
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Catalog:
         name: str | None = None,
         options: Mapping[str, Any] | None = None,
         *,
-        engine: "SparkSession | Engine | None" = None,
+        engine: "TaskEngine | None" = None,
     ) -> "Catalog":
         """Connects to `hive`, `glue`, or the catalog of a package; by default to the one in the user's settings.
 

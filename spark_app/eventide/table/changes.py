@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from eventide.table.arguments import progress_of, require_columns
 from eventide.table.queries import TableQueries
+from eventide_core.errors import ConfigError
 from eventide_core.ports import Progress
 from eventide_core.table.settings.write_shape import WriteOperation
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from eventide.rows.changed_rows import ChangedTable, Values
-    from eventide.rows.given import ArrowRows
+    from eventide.rows.given import Records
     from eventide.rows.merge import Clause, Clauses
     from eventide.rows.row_filter import Filter
     from eventide.table.derived import SourceState
@@ -26,9 +27,14 @@ class TableChanges(TableQueries):
     __slots__ = ()
 
     def update(
-        self, set: "Values", where: "Filter | None" = None, *, progress: Progress | None = None
+        self,
+        set: "Values",
+        where: "Filter | None" = None,
+        *,
+        all: bool = False,
+        progress: Progress | None = None,
     ) -> "WriteResult":
-        """Gives the rows that `where` keeps new values, in one commit; without `where`, all rows.
+        """Gives the rows that `where` keeps new values, in one commit; with `all=True` instead, every row.
 
         `set` has the new values by column. A text is an expression as in SQL, over the row's columns as they were: `amount *
         2`, `'a text'`, `null`, `coalesce(a, b)`, `case when a > 1 then b else c end`. Any other value is the value itself.
@@ -37,13 +43,16 @@ class TableChanges(TableQueries):
         A row keeps its ordering value, unless `set` has the ordering column. Of equal values, the later write wins, so
         the update does. A value less than the row's own is refused, because the update would have no effect.
 
-        Raises ConfigError for a column of key or partition, or an unknown one; InvalidFilterError for an invalid expression;
-        InvalidRecordError for a value that does not fit; and WriteConflictError if another writer changed the same file
-        groups since the rows were read: nothing is committed then.
+        Raises ConfigError for a column of key or partition, an unknown one, or unless it gets one of `where` and `all`;
+        InvalidFilterError for an invalid expression; InvalidRecordError for a value that does not fit; and
+        WriteConflictError if another writer changed the same file groups since the rows were read: nothing is committed
+        then.
         """
         from eventide.rows.changed_rows import ChangedTable, own_columns, updated_rows
 
         require_columns(set=set)
+        if (where is None) is not all:
+            raise ConfigError("give either a condition (`where`), or `all=True` for every row")
         table = ChangedTable.load(self._application)
         rows = own_columns(self.snapshot().to_arrow(None, where))
         new = updated_rows(rows, set, table)
@@ -51,7 +60,7 @@ class TableChanges(TableQueries):
 
     def merge(
         self,
-        source: "ArrowRows",
+        source: "Records",
         on: str | Sequence[str] | None = None,
         *,
         when_matched_update: "Clause" = None,
@@ -62,7 +71,7 @@ class TableChanges(TableQueries):
     ) -> "WriteResult":
         """Updates and deletes the rows that source rows match, and inserts source rows that match nothing, in one commit.
 
-        `source` is as in `upsert`, but not a DataFrame of Spark: pass `frame.toArrow()`. Its rows match those of the same
+        `source` is as in `upsert`; the driver collects a DataFrame of Spark. Its rows match those of the same
         record key and partition, or of equal values in the columns `on`. A source row may match one row at most, and a row
         one source row at most.
 

@@ -17,13 +17,12 @@ from eventide.table.arguments import (
 )
 from eventide.table.open_table import OpenTable, task_engine
 from eventide_core.errors import ConfigError
-from eventide_core.ports import Engine, Progress
+from eventide_core.ports import Progress
 from eventide_core.table.records.event_time import parse_threshold
 
 # A method imports what only it needs.
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
+    from eventide.rows.given import TaskEngine
     from eventide_core.action.repair.lost_keys import LostKeys
     from eventide_core.action.verification.result import Verification
     from eventide_core.service.maintenance.clean import CleanResult
@@ -121,7 +120,7 @@ class TableMaintenance(OpenTable):
         self,
         *,
         deep: bool = False,
-        engine: "SparkSession | Engine | None" = None,
+        engine: "TaskEngine | None" = None,
         progress: Progress | None = None,
     ) -> "Verification":
         """Checks the invariants of the table. The answer lists damage, and what was not checked. Writes nothing.
@@ -136,7 +135,7 @@ class TableMaintenance(OpenTable):
         *checks: str,
         deep: bool = False,
         apply: bool = False,
-        engine: "SparkSession | Engine | None" = None,
+        engine: "TaskEngine | None" = None,
         progress: Progress | None = None,
     ) -> "RepairResult":
         """Lists the repairs of what `verify` finds; with `apply`, makes them under the table lock.
@@ -151,7 +150,7 @@ class TableMaintenance(OpenTable):
         return run(checks, is_deep=deep, progress=progress_of(progress))
 
     def lost_keys(
-        self, *, engine: "SparkSession | Engine | None" = None, progress: Progress | None = None
+        self, *, engine: "TaskEngine | None" = None, progress: Progress | None = None
     ) -> "tuple[LostKeys, ...]":
         """The keys that missing and damaged files take with them, for each file group of which files are lost.
 
@@ -190,7 +189,7 @@ class TableMaintenance(OpenTable):
         return status if status.partitions else None
 
     def rebuild_metadata_table(
-        self, indexes: Sequence[str] | None = None, *, engine: "SparkSession | Engine | None" = None
+        self, indexes: Sequence[str] | None = None, *, engine: "TaskEngine | None" = None
     ) -> "RebuiltMetadataTable":
         """Rebuilds Hudi's metadata table, also if there is none: `files`, and the `indexes`.
 
@@ -208,7 +207,7 @@ class TableMaintenance(OpenTable):
         *,
         database: str | None = None,
         name: str | None = None,
-        engine: "SparkSession | Engine | None" = None,
+        engine: "TaskEngine | None" = None,
     ) -> "SyncResult":
         """Updates a catalog: the `_ro` and `_rt` tables, partitions, schema and freshness. Writes only what has changed.
 

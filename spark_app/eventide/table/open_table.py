@@ -1,7 +1,7 @@
 """What each part of a table's face works on."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from eventide.bootstrap import Application, assemble
 from eventide.options.streams import SOURCES
@@ -10,8 +10,7 @@ from eventide_core.ports import Engine
 
 # A method imports what only it needs.
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
+    from eventide.rows.given import TaskEngine
     from eventide.table.derived import SourceState
     from eventide_core.service.state.table import TableState
     from eventide_core.service.write.append import Append
@@ -30,7 +29,7 @@ class OpenTable:
         """The current settings, timeline and file slices."""
         return self._application.state()
 
-    def _on(self, engine: "SparkSession | Engine | None") -> Application:
+    def _on(self, engine: "TaskEngine | None") -> Application:
         """The use cases on another engine, if one is given."""
         if engine is None:
             return self._application
@@ -53,7 +52,7 @@ class OpenTable:
         return noting(self._application, append, [(table._application, read) for table, read in sources.items()])
 
 
-def task_engine(engine: "SparkSession | Engine") -> Engine:
+def task_engine(engine: "TaskEngine") -> Engine:
     if isinstance(engine, Engine):
         return engine
     if not hasattr(engine, "createDataFrame"):
@@ -61,4 +60,5 @@ def task_engine(engine: "SparkSession | Engine") -> Engine:
     # Imported here: reading and planning work where pyspark is not installed.
     from eventide.spark.engine import SparkEngine
 
-    return SparkEngine(engine)
+    session: Any = engine
+    return SparkEngine(session)

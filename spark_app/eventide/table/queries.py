@@ -63,7 +63,7 @@ class TableQueries(OpenTable):
         return readable_views(self._application.state())
 
     def as_of(self, instant: str | datetime) -> "Rows":
-        """Every row as of an instant, inclusive."""
+        """Every row as of an instant, inclusive. Before the first commit there are none, as `note` of the rows says."""
         return self._rows(partial(self._application.queries.as_of, _instant(instant)))
 
     def incremental(

@@ -1,11 +1,11 @@
 """The public API: one table with its writes, compaction by event time, four queries and freshness."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from eventide.bootstrap import Application, assemble
 from eventide.catalog import located
@@ -19,18 +19,18 @@ from eventide.table.schema import TableSchema
 from eventide.table.writes import TableWrites
 from eventide_core.config import SANITIZE_NAMES
 from eventide_core.errors import ConfigError, EventideError, NothingToDoError
-from eventide_core.ports import Engine, Progress
+from eventide_core.ports import Progress
 from eventide_core.table.timeline.plans import CutMode
 
 # A method imports what only it needs.
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import SparkSession
 
     from eventide.report import Report, SliceCoverage
     from eventide.results.history import HistoryEntry
     from eventide.results.plan import Plan
     from eventide.results.show import TableDescription
+    from eventide.rows.given import CutName, TaskEngine
     from eventide.table.table_service import TableService
     from eventide_core.action.compaction.request import CompactionRequest
     from eventide_core.action.freshness.freshness import Freshness
@@ -48,8 +48,17 @@ class Table(TableWrites, TableSchema, TableMaintenance):
     options: Mapping[str, str] = field(repr=False)  # may contain secrets
     _application: Application = field(repr=False)
 
+    def __new__(cls, *args: Any, **more: Any) -> Self:
+        if len(args) + len(more) != len(fields(cls)):
+            raise ConfigError("Table(...) makes no table: use Table.open(path), or Table.create(path, schema=...)")
+        return object.__new__(cls)
+
     def __hash__(self) -> int:
         return hash(self.uri)
+
+    def __reduce__(self) -> tuple[Callable[..., "Table"], tuple[str, Mapping[str, str]]]:
+        """A copy opens the table again, and runs its tasks on threads: a SparkSession stays in its process."""
+        return type(self).open, (self.uri, dict(self.options))
 
     @classmethod
     def open(
@@ -57,7 +66,7 @@ class Table(TableWrites, TableSchema, TableMaintenance):
         uri: str | PathLike[str],
         options: Mapping[str, Any] | None = None,
         *,
-        engine: "SparkSession | Engine | None" = None,
+        engine: "TaskEngine | None" = None,
     ) -> "Table":
         """Opens the table at a URI or path, or one of a catalog by its name, such as `hive://lake.trips`.
 
@@ -85,7 +94,7 @@ class Table(TableWrites, TableSchema, TableMaintenance):
         version: int | None = None,
         sanitize: bool = False,
         options: Mapping[str, Any] | None = None,
-        engine: "SparkSession | Engine | None" = None,
+        engine: "TaskEngine | None" = None,
     ) -> "Table":
         """Creates an empty table and opens it. The default version is 9.
 
@@ -125,7 +134,7 @@ class Table(TableWrites, TableSchema, TableMaintenance):
         before: "Moment | None" = None,
         *,
         data_latency_seconds: int | None = None,
-        cut: str | None = None,
+        cut: "CutName | None" = None,
         link_mode: str | None = None,
         align: str | None = None,
         time_zone: str | None = None,
@@ -158,11 +167,11 @@ class Table(TableWrites, TableSchema, TableMaintenance):
         *,
         before: "Moment | None" = None,
         data_latency_seconds: int | None = None,
-        cut: str | None = None,
+        cut: "CutName | None" = None,
         link_mode: str | None = None,
         align: str | None = None,
         time_zone: str | None = None,
-        engine: "SparkSession | Engine | None" = None,
+        engine: "TaskEngine | None" = None,
         progress: Progress | None = None,
     ) -> "CompactionResult":
         """Schedules and runs the compaction of `plan`, or of the other arguments, which are those of `plan_compaction`.
@@ -196,7 +205,7 @@ class Table(TableWrites, TableSchema, TableMaintenance):
             )
         return replace(result, ended=ended)
 
-    def resume(self, *, engine: "SparkSession | Engine | None" = None, progress: Progress | None = None) -> "Ended":
+    def resume(self, *, engine: "TaskEngine | None" = None, progress: Progress | None = None) -> "Ended":
         """Completes or rolls back what dead runs of eventide left, as `compact` does first, and returns what it did.
 
         It runs a pending compaction of eventide, also one that was scheduled but not started. It rolls back a compaction
@@ -215,7 +224,7 @@ class Table(TableWrites, TableSchema, TableMaintenance):
         self,
         instant: "str | Plan",
         *,
-        engine: "SparkSession | Engine | None" = None,
+        engine: "TaskEngine | None" = None,
         progress: Progress | None = None,
         force: bool = False,
     ) -> "CompactionResult":
@@ -233,7 +242,7 @@ class Table(TableWrites, TableSchema, TableMaintenance):
             require_texts(instant=instant)
         return _execute(self._on(engine), instant, progress, may_take_over=force)
 
-    def service(self, *, cut: str | None = None, link_mode: str | None = None) -> "TableService":
+    def service(self, *, cut: "CutName | None" = None, link_mode: str | None = None) -> "TableService":
         """The table service. The options set its strategy, its trigger, and T or the data latency."""
         from eventide.table.table_service import TableService
 

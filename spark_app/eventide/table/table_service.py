@@ -16,6 +16,7 @@ A step that is busy, is refused or fails is reported and retried in the next rou
 keeps no state between rounds: if a process dies, the next round finds on the table what it left.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -31,6 +32,7 @@ from eventide_core.ports import NoProgress, Progress
 from eventide_core.service.maintenance.sync import SyncResult
 from eventide_core.service.rollback.watermark_tags import NO_TAGS, TagChange
 
+_RANDOM = re.compile(r"[0-9a-f]{16,}")
 _STATES = {3: "refused", 4: "busy"}  # by exit code; anything else has failed
 
 
@@ -87,6 +89,16 @@ class Round:
     def exit_code(self) -> int:
         """The exit code of the first step that did not succeed, otherwise 0."""
         return self.troubles[0].error.exit_code if self.troubles else 0
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """The steps that did not succeed and why, each reason once: the names of temporary files make no other one."""
+        same: dict[tuple[str, str], list[Trouble]] = {}
+        for trouble in self.troubles:
+            same.setdefault((trouble.state, _RANDOM.sub("", str(trouble.error))), []).append(trouble)
+        return tuple(
+            f"{', '.join(one.step for one in alike)} {state}: {alike[0].error}" for (state, _), alike in same.items()
+        )
 
     def to_json(self) -> dict[str, Any]:
         """The round as plain values."""

@@ -160,3 +160,14 @@ def test_a_glue_that_does_not_answer_is_a_typed_error(options: dict[str, str], t
     with pytest.raises(CatalogError, match="check region, credentials and address") as told:
         _table(tmp_path / "t", nobody).sync("glue", database="lake")
     assert told.value.exit_code == 5
+
+
+def test_missing_credentials_are_wrong_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    for name in ("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"):
+        monkeypatch.setenv(name, str(tmp_path / "none"))
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    answer = run("show", "db.t", "--catalog", "glue", "--option", f"{GLUE_REGION}=eu-north-1")
+    assert answer.exit_code == 2
+    assert "Unable to locate credentials; set hoodie.aws.access.key and hoodie.aws.secret.key" in answer.stderr

@@ -1,5 +1,6 @@
 """A wrong bucket, container, account, credential or address: one line that names what, where and the cure; exit code 2."""
 
+import json
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,7 +31,7 @@ class Wrong:
     named: tuple[str, ...]
 
 
-def _google(server: GoogleServer, what: str) -> Wrong:
+def _google(server: GoogleServer, what: str, directory: Path) -> Wrong:
     match what:
         case "bucket":
             return Wrong("gs://no-such-bucket/t", server.options, ("no bucket 'no-such-bucket'", "URI"))
@@ -38,6 +39,14 @@ def _google(server: GoogleServer, what: str) -> Wrong:
             return Wrong(
                 "gs://lake/t", {**server.options, "fsspec.token": __file__}, ("a file that is no key", "issued")
             )
+        case "key without its parts" | "key that is cut off":
+            key = {"type": "service_account", "client_email": "a@b", "token_uri": "https://x"}
+            if what == "key that is cut off":
+                key["private_key"] = "-----BEGIN PRIVATE KEY-----\nMIIE"
+            place = directory / "key.json"
+            place.write_text(json.dumps(key))
+            wrong = {**server.options, "fsspec.token": str(place)}
+            return Wrong("gs://lake/t", wrong, ("a file that is no key", "issued"))
         case _:
             wrong = {**server.options, "fsspec.token": "/no/such/secret-key.json"}
             return Wrong("gs://lake/t", wrong, ("fsspec.token names a file that is not there",))
@@ -76,14 +85,14 @@ def _s3(server: S3Server, what: str) -> Wrong:
 
 
 CASES = {
-    "fake_gcs": ("bucket", "file of a key", "file of no key"),
+    "fake_gcs": ("bucket", "file of a key", "file of no key", "key without its parts", "key that is cut off"),
     "azurite": ("container", "key", "text for a key", "account", "text for a connection", "nothing"),
     "moto": ("bucket", "nothing", "profile"),
 }
 
 
 @pytest.fixture
-def wrong(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Wrong:
+def wrong(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Wrong:
     name, what = request.param
     # Nothing of the machine that runs the test.
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
@@ -91,7 +100,7 @@ def wrong(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Wr
     monkeypatch.setenv("AWS_CONFIG_FILE", "/no/such/file")
     server = request.getfixturevalue(name)
     if isinstance(server, GoogleServer):
-        return _google(server, what)
+        return _google(server, what, tmp_path)
     return _azure(server, what) if isinstance(server, AzureServer) else _s3(server, what)
 
 

@@ -75,3 +75,4 @@ def test_the_page_of_a_fleet_fits_each_window(scheme: Literal["light", "dark"], 
         seen = seen_in_browser(tmp_path / "fleet.html", scheme, width, tmp_path)
         assert (seen["width"], seen["failed"], seen["fetched"]) == (width, [], [])
         assert seen["overflow"] <= 0
+        assert seen["cut"] == 0, "a column is out of sight"

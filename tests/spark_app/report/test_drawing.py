@@ -122,3 +122,17 @@ def test_a_long_name_is_shortened_and_whole_in_its_title() -> None:
         named("<" * 20 + ">" * 20, 9)
         == f'<bdi class="short" title="{"&lt;" * 20}{"&gt;" * 20}">&lt;&lt;&lt;&lt;…&gt;&gt;&gt;&gt;</bdi>'
     )
+
+
+def test_no_line_of_a_mark_runs_through_a_name() -> None:
+    """Each name has 17 units above the bars of its slice."""
+    slices = slices_of(*(log(T + number * HOUR, T + (number + 1) * HOUR) for number in range(3)))
+    marks = {"cut T": T + HOUR}
+    axis = coverage_axis(slices, marks.values())
+    assert axis is not None
+    drawing = draw_coverage(slices, axis, marks, name="d", title="t")
+    names = [float(y) for y in re.findall(r'<text class="name" x="10" y="([\d.]+)"', drawing)]
+    (path,) = set(re.findall(r'<path class="mark" d="M[\d.]+ ([^"]*)"', drawing))
+    spans = re.findall(r"(?:^|M[\d.]+ )([\d.]+)V([\d.]+)", path)
+    assert len(spans) == 1 + len(names) == 4
+    assert not any(float(begin) < y and float(end) > y - 10 for begin, end in spans for y in names)

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from eventide.rows.filter_expression import parse_filter
+from eventide.rows.value_expression import parse_filter
 from eventide_core.errors import InvalidFilterError
 
 COLUMNS: dict[str, Any] = {
@@ -121,7 +121,10 @@ def test_a_condition_keeps_the_rows_for_which_it_is_true(condition: str, kept: l
         ("small", "is not a condition"),
         ("small = null", "is null"),
         ("small in (1, null)", "is null"),
-        ("small + 1 = 2", "'small + 1 = 2'"),
+        ("small + name = 2", "'small + name' cannot be computed"),
+        ("1 + 1 = 2", "compares no column"),
+        ("ratio = 'NaN'", "use isnan(ratio)"),
+        ("isnan(small)", "for fractions"),
         ("trim(name) = 'a'", "TRIM(name)"),
         ("lower(small) = '1'", "for text"),
         ("name = 'it' 's'", "CONCAT('it', 's')"),
@@ -154,3 +157,39 @@ def test_a_number_that_a_column_has_no_value_for_is_refused(condition: str) -> N
         InvalidFilterError, match=r"1e\d+ is too large to be compared with ratio, which is of type float"
     ):
         parse_filter(condition, ROWS.schema)
+
+
+@pytest.mark.parametrize(
+    ("condition", "kept"),
+    [
+        ("a * 2 > 5", [3]),
+        ("-a = -2", [2]),
+        ("(a + b) = 3", [1]),
+        ("a + 1 = b", [1]),
+        ("3 = a", [3]),
+        ("coalesce(b, 0) = 0", [2, 4]),
+        ("coalesce(b, a) between 2 and 3", [1, 2, 3]),
+        ("nullif(a, 1) is null", [1, 4]),
+        ("word || '!' = 'one!'", [1]),
+        ("word || '!' in ('one!', 'two!')", [1, 2]),
+        ("concat(word, '!') like 't%!'", [2, 3]),
+        ("case when a > 1 then 'much' else 'little' end = 'much'", [2, 3]),
+        ("if(a > 1, word, 'x') = 'two'", [2]),
+        ("a / 2 = 1.5", [3]),
+        ("not a * 2 > 5", [1, 2]),
+        ("isnan(v)", [2]),
+        ("not isnan(v)", [1, 3, 4]),
+        ("v * 2 > 1 and not isnan(v)", [1]),
+    ],
+)
+def test_a_condition_takes_what_an_update_computes(condition: str, kept: list[int]) -> None:
+    rows = pa.table(
+        {
+            "row": [1, 2, 3, 4],
+            "a": pa.array([1, 2, 3, None], pa.int32()),
+            "b": pa.array([2, None, 3, None], pa.int64()),
+            "word": ["one", "two", "three", None],
+            "v": [1.0, float("nan"), 0.25, None],
+        }
+    )
+    assert rows.filter(parse_filter(condition, rows.schema))["row"].to_pylist() == kept

@@ -8,8 +8,7 @@ import pyarrow.compute as pc
 import pytest
 
 from eventide import InvalidFilterError, Table
-from eventide.rows.filter_expression import parse_filter
-from eventide.rows.value_expression import evaluated, parse_value
+from eventide.rows.value_expression import evaluated, parse_filter, parse_value
 from support.columns import schema_of
 
 ROWS = pa.table(

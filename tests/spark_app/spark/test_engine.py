@@ -251,3 +251,22 @@ def test_executors_merge_by_a_class_of_the_user(tmp_path: Path, spark: SparkSess
     assert words(table.read_optimized()) == {"k0": "abb", "k1": "abb"}
     assert words(table.snapshot()) == {"k0": "abbc", "k1": "abbc"}
     assert table.verify(deep=True).ok
+
+
+@pytest.mark.parametrize("has_to_arrow", [True, False], ids=["Spark 4", "Spark 3.5"])
+def test_a_merge_collects_a_data_frame(
+    has_to_arrow: bool, tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make(tmp_path / "t", 9)
+    table.upsert(rows(("k0", 0, "a"), ("k1", 0, "a")))
+    source = spark.createDataFrame(rows(("k1", 1, "b"), ("k2", 1, "b")))
+    none = source.limit(0)
+    if not has_to_arrow:
+        for kind in type(source).__mro__:
+            if "toArrow" in vars(kind):
+                monkeypatch.delattr(kind, "toArrow")
+        assert not hasattr(source, "toArrow")
+    table.merge(source, when_matched_update=True, when_not_matched_insert=True)
+    table.merge(none, when_matched_update=True)
+    words = {row["id"]: row["word"] for row in table.snapshot().to_arrow().to_pylist()}
+    assert words == {"k0": "a", "k1": "b", "k2": "b"}

@@ -80,7 +80,7 @@ def test_a_value_that_cannot_be_is_refused_by_name(
 ) -> None:
     table = filled(tmp_path / "t")
     with pytest.raises(error, match=message):
-        table.update(values)
+        table.update(values, all=True)
     assert seen(table) == sorted(ROWS)
 
 
@@ -89,7 +89,7 @@ def test_an_event_time_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     table = Table.create(tmp_path / "t", schema=schema, record_key="id", event_time="at")
     table.upsert(pa.Table.from_pylist([{"id": "k", "at": "2026-01-01T00:00Z"}], schema=schema))
     with pytest.raises(InvalidRecordError, match="'soon' in column 'at' cannot be read"):
-        table.update({"at": "'soon'"})
+        table.update({"at": "'soon'"}, all=True)
 
 
 @pytest.mark.parametrize("index", ["BUCKET", "SIMPLE"])
@@ -136,7 +136,7 @@ def test_a_table_that_merges_versions_itself_is_refused(tmp_path: Path) -> None:
     properties = tmp_path / "t" / ".hoodie" / "hoodie.properties"
     properties.write_text(properties.read_text() + "hoodie.table.partial.update.mode=IGNORE_DEFAULTS\n")
     with pytest.raises(UnsupportedTableError, match="upsert the rows instead"):
-        table.update({"word": "'x'"})
+        table.update({"word": "'x'"}, all=True)
 
 
 MOMENT = datetime.fromisoformat("2026-03-02T08:30:00.123456")
@@ -167,11 +167,17 @@ def test_a_value_of_which_a_part_would_be_lost_is_refused(case: str, tmp_path: P
     table.upsert(pa.Table.from_pylist([row], schema=pa.schema(columns)))
     name, value = CUT[case]
     with pytest.raises((InvalidFilterError, InvalidRecordError), match=name):
-        table.update({name: value})
+        table.update({name: value}, all=True)
     if name == "day":
         with pytest.raises(InvalidRecordError, match=r"'day'.*time of day would be lost"):
             table.upsert(pa.table({**{key: [row[key]] for key in row}, "day": [MOMENT]}))
         midnight = datetime.fromisoformat("2026-03-03")
-        table.update({"day": pa.scalar(midnight)})
+        table.update({"day": pa.scalar(midnight)}, all=True)
         table.upsert(pa.table({**{key: [row[key]] for key in row}, "n": [2], "day": [midnight]}))
         assert table.snapshot().to_arrow(["day"])["day"].to_pylist() == [midnight.date()]
+
+
+@pytest.mark.parametrize(("where", "is_all"), [(None, False), ("id = 'k1'", True)])
+def test_an_update_names_its_rows_or_asks_for_all_of_them(where: str | None, is_all: bool, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="`all=True` for every row"):
+        filled(tmp_path / "t").update({"word": "'x'"}, where, all=is_all)

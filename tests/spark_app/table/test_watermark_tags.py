@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from eventide import ConfigError, Table
+from eventide.rows.given import CutName
 from eventide_core.config import BUCKETS, CLOCK_SKEW_MS
 from eventide_core.ports import NoProgress
 from eventide_core.service.rollback.watermark_tags import TagChange
@@ -24,7 +25,7 @@ OPTIONS = {
 }
 
 
-def day(table: Table, number: int, *, cut: str = "exact") -> TagChange:
+def day(table: Table, number: int, *, cut: CutName = "exact") -> TagChange:
     """A day's records, one of them past midnight, and a round whose T is that midnight."""
     times = [(FIRST + number) * DAY_MS + hour * 3_600_000 for hour in (1, 12, 23, 25)]
     rows = pa.table({"id": [f"{number}-{at}" for at in times], "ms": times}, schema=SCHEMA)

@@ -2,7 +2,7 @@
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum, auto
@@ -29,9 +29,13 @@ Choose = Callable[[str, str, int], Fault | None]
 
 @dataclass(slots=True)
 class FaultyProxy:
-    """A running proxy. `choose` may be set at any time; `struck` counts the faults."""
+    """A running proxy. `choose` may be set at any time; `struck` counts the faults.
+
+    `refused_conditions` are the methods whose conditional creates it refuses, and the status with which it does.
+    """
 
     port: int
+    refused_conditions: Mapping[str, int] = field(default_factory=dict[str, int])
     choose: Choose = lambda _method, _path, _number: None
     struck: Counter[Fault] = field(default_factory=Counter[Fault])
     seen: Counter[str] = field(default_factory=Counter[str])
@@ -84,6 +88,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
         sent = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         fault = proxy.fault_of(self.command, self.path)
+        if "If-None-Match" in self.headers and self.command in proxy.refused_conditions:
+            self._refuse(proxy.refused_conditions[self.command])
+            return
         if fault is Fault.UNAVAILABLE:
             self.send_error(503)
             return
@@ -99,6 +106,14 @@ class _Handler(BaseHTTPRequestHandler):
                 self._reply(answer, content, sent_bytes=len(content) // 2 if fault is Fault.HALF else len(content))
 
     do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = do_any  # noqa: N815  # the names that http.server calls
+
+    def _refuse(self, status: int) -> None:
+        code = {501: "NotImplemented", 400: "InvalidArgument"}[status]
+        content = f"<Error><Code>{code}</Code><Message>A header is not implemented.</Message></Error>".encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
 
     def _forward(self, target: str, sent: bytes) -> tuple[HTTPResponse, bytes]:
         connection = HTTPConnection(target, timeout=30)

@@ -10,6 +10,8 @@ from eventide_adapters.format.timeline.container import ContainerSchema, read_co
 from eventide_adapters.format.timeline.document import Document, corrupt
 from eventide_adapters.format.timeline.rollback import absolute_path
 from eventide_adapters.format.timeline.stored_names import checked_partition, data_file_names
+from eventide_core.cure import Cure
+from eventide_core.errors import CorruptTimelineError
 from eventide_core.table.files.file_name import path_in
 from eventide_core.table.timeline.clean_metadata import CleaningPolicy, CleanMetadata, CleanPlan
 from eventide_core.table.timeline.instant import Action, Instant, State
@@ -51,7 +53,10 @@ def encode_clean_plan(plan: CleanPlan, root: str) -> bytes:
 def decode_clean_plan(data: bytes, path: str, instant: str) -> CleanPlan:
     """The plan of the clean requested at `instant`. Raises CorruptTimelineError, UnsafePathError."""
     if not data:
-        raise corrupt(path, "is empty, though it should hold a plan")
+        raise CorruptTimelineError(
+            f"timeline file {path} is empty, though it should hold a plan; {Cure.clean()} removes it when its process "
+            "counts as dead, and finds the same files again"
+        )
     document = read_container(data, path)
     earliest = document.document("earliestInstantToRetain")
     files = document.document("filePathsToBeDeletedPerPartition")

@@ -13,7 +13,7 @@ Decoding trusts no name (see `stored_names`). Values that are in two places must
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from typing import Any, TypeVar
 
@@ -21,6 +21,7 @@ from eventide_adapters.format.timeline.container import (
     TIMELINE_FILE_BYTES_MAX,
     ContainerSchema,
     read_container,
+    schema_definition,
     write_container,
 )
 from eventide_adapters.format.timeline.document import Document, corrupt
@@ -45,6 +46,9 @@ from eventide_core.table.timeline.plans import (
 FORMAT = "1"
 _SCHEMA = ContainerSchema.named("compaction_plan")
 PLAN_BYTES_MAX = TIMELINE_FILE_BYTES_MAX // 4  # in version 6, the commit of a plan is up to twice as large
+_FIELDS = schema_definition("compaction_plan")["fields"]
+_PLAN_FIELDS = frozenset(field["name"] for field in _FIELDS)
+_OPERATION_FIELDS = frozenset(field["name"] for field in _FIELDS[0]["type"][1]["items"]["fields"])
 _PLAN_VERSION = 2  # Hudi's plan version: paths are bare file names
 _MEGABYTE = 1024 * 1024
 _NO_BASE_WRITE_MB = 120  # Hudi assumes that a new base has `hoodie.parquet.max.file.size`
@@ -95,7 +99,7 @@ def decode_plan(data: bytes, path: str, instant: str) -> CompactionPlan | Foreig
     """The plan scheduled at `instant`; a ForeignPlan if it lacks `eventide.format`.
 
     Raises CorruptTimelineError for torn or contradictory bytes, UnsafePathError for a name that is not a file of
-    its file group, UnsupportedTableError for a plan of a later eventide version.
+    its file group, UnsupportedTableError for a plan of a later version of eventide or Hudi.
     """
     if not data:
         raise corrupt(path, "is empty, though it should hold a plan")
@@ -104,6 +108,7 @@ def decode_plan(data: bytes, path: str, instant: str) -> CompactionPlan | Foreig
     operations = tuple(document.documents("operations"))
     written = extra.text(_FORMAT_KEY)
     if written is None:
+        _refuse_unknown(document, operations)
         return ForeignPlan(instant, tuple(map(_decode_foreign, operations)))
     if written != FORMAT:
         raise UnsupportedTableError(
@@ -128,6 +133,23 @@ def decode_plan(data: bytes, path: str, instant: str) -> CompactionPlan | Foreig
         schema=AvroSchema.of(extra.required_text(_SCHEMA_KEY)),
         partitions_with_logs=tuple(document.texts("missingSchedulePartitions")),
     )
+
+
+def _refuse_unknown(plan: Document, operations: Iterable[Document]) -> None:
+    """Raises UnsupportedTableError for a plan of a later Hudi, whose operations may do more than to merge a slice."""
+    stated = [(_PLAN_FIELDS, plan), *((_OPERATION_FIELDS, operation) for operation in operations)]
+    newer = [f"version={plan.integer('version')}"] if (plan.integer("version") or 0) > _PLAN_VERSION else []
+    unknown = [
+        f"{field}={str(value)[:80]!r}"
+        for known, document in stated
+        for field, value in document.values.items()
+        if field not in known and value is not None
+    ]
+    for found in (*newer, *unknown):
+        raise UnsupportedTableError(
+            f"timeline file {plan.path}: the plan states {found}, which Hudi up to 1.2 does not know; run it, or roll it "
+            "back, with the engine that scheduled it"
+        )
 
 
 def _decode_foreign(operation: Document) -> ForeignOperation:

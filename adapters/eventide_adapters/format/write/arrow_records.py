@@ -208,7 +208,8 @@ def hashed_texts(keyed: pa.Table, shape: WriteShape, hash_fields: Sequence[str])
         if row >= 0:
             raise UnsupportedTableError(
                 f"record key {keyed.column(RECORD_KEY)[row].as_py()!r}: Hudi's bucket index misreads a key whose "
-                "value contains a colon or comma; use another key, or a table with another index"
+                "value contains a colon or comma; use another key, or a table that was created "
+                "with hoodie.index.type=SIMPLE, BLOOM or RECORD_INDEX"
             )
     return [keyed.column(name).combine_chunks() for name in names]
 

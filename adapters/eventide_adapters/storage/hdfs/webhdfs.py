@@ -21,6 +21,7 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any, BinaryIO, Final
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
+from eventide_adapters.storage.certificates import untrusted_certificate
 from eventide_adapters.storage.hdfs.config import HTTP_ADDRESS, HdfsConfig
 from eventide_adapters.storage.hdfs.login import HdfsLogin
 from eventide_adapters.storage.hdfs.spnego import KerberosError
@@ -272,11 +273,7 @@ class WebHdfs:
             location = answer.getheader("Location") if answer.status == 307 else None
             return _Answer(answer.status, answer.reason, location, answer.read())
         except ssl.SSLCertVerificationError as failure:
-            raise StorageAccessError(
-                f"the certificate of {parts.netloc} is not trusted ({failure.verify_message}): here and on executors, let "
-                "SSL_CERT_FILE name a PEM file with the certificate of its authority, and reach the server by a name that "
-                "its certificate has"
-            ) from failure
+            raise untrusted_certificate(f"cannot reach {parts.netloc}", failure.verify_message) from failure
         finally:
             connection.close()
 

@@ -7,22 +7,25 @@ that succeeded. Therefore, each create gives its object a unique mark as metadat
 import json
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
 from typing import Any, ClassVar, Final
+from urllib.parse import urlsplit
 
+from eventide_adapters.storage.certificates import untrusted_certificate, why_untrusted
 from eventide_adapters.storage.objects.contract import PART_BYTES, StoredObject, Upload
 from eventide_adapters.storage.refusals import storage_error
-from eventide_adapters.storage.secret_texts import harmless, may_be_secret, without_secrets
+from eventide_adapters.storage.secret_texts import harmless, secrets_in, without_secrets
 from eventide_core.errors import EventideError, StorageAccessError, StorageError
 
 # Azure allows no hyphen in the name of a metadatum.
 MARK: Final = "eventide_write"
 
+_OF_USER: Final = {"refresh_token", "client_id", "client_secret"}
 _FLAGS: Final = {"true": True, "false": False}
 _NUMBERS: Final = ("timeout", "concurrency", "blocksize", "block_size")
 
@@ -106,7 +109,7 @@ class CloudObjects(ABC):
 
     @contextmanager
     def _answering(self, verb: str, key: str) -> Iterator[None]:
-        secrets = tuple(value for name, value in self.settings if may_be_secret(name))
+        secrets = secrets_in(self.settings)
         try:
             yield
         except EventideError:
@@ -126,14 +129,25 @@ def opened(kind: Callable[..., Any], settings: tuple[tuple[str, str], ...], proc
     A cached listing would not show later writes of other processes.
     """
     _check_key_file(dict(settings).get("token", ""))
+    for address in _addresses(dict(settings)):
+        if (why := why_untrusted(address)) is not None:
+            raise untrusted_certificate(f"cannot reach {urlsplit(address).netloc}", why)
     try:
         return kind(use_listings_cache=False, skip_instance_cache=True, **keywords(settings))
     except (ValueError, TypeError) as failure:
-        secrets = tuple(value for name, value in settings if may_be_secret(name))
+        secrets = secrets_in(settings)
         raise StorageAccessError(
             f"{kind.__module__.partition('.')[0]} takes no account from the options fsspec.* and the environment: "
             f"{without_secrets(str(failure), secrets)}; set the account and its credentials (docs/storage.md)"
         ) from None
+
+
+def _addresses(settings: Mapping[str, str]) -> Iterator[str]:
+    """The addresses that the options name."""
+    parts = (part.partition("=") for part in settings.get("connection_string", "").split(";"))
+    yield from (address for name, _, address in parts if name.strip() == "BlobEndpoint")
+    yield settings.get("endpoint_url", "")
+    yield f"https://{settings['account_host']}" if "account_host" in settings else ""
 
 
 def _check_key_file(token: str) -> None:
@@ -149,11 +163,22 @@ def _check_key_file(token: str) -> None:
         raise StorageAccessError("option fsspec.token names a file that is not there: correct its path") from None
     except (OSError, ValueError):
         content = None
-    if not isinstance(content, dict) or not {"type", "refresh_token"} & content.keys():
+    if not isinstance(content, dict) or not (content.keys() >= _OF_USER or _is_service_account(content)):
         raise StorageAccessError(
             "option fsspec.token names a file that is no key: name the JSON file that Google issued for a service "
             "account or a user"
         )
+
+
+def _is_service_account(content: dict[str, object]) -> bool:
+    from google.oauth2 import service_account
+
+    try:
+        made: Callable[[dict[str, object]], object] = service_account.Credentials.from_service_account_info
+        made(content)
+    except (ValueError, TypeError):  # a field is missing, or the private key isn't one
+        return False
+    return True
 
 
 def keywords(settings: tuple[tuple[str, str], ...]) -> dict[str, object]:

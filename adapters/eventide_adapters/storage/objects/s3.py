@@ -18,9 +18,11 @@ from typing import Any, BinaryIO, Final, cast
 
 import s3fs
 from botocore.exceptions import BotoCoreError, ClientError
+from botocore.httpsession import get_cert_path
 from fsspec.asyn import sync
 from s3fs.core import S3_RETRYABLE_ERRORS
 
+from eventide_adapters.storage.certificates import why_untrusted
 from eventide_adapters.storage.objects.contract import PART_BYTES, StoredObject
 from eventide_adapters.storage.objects.s3_config import S3Config
 from eventide_adapters.storage.objects.s3_upload import MultipartUpload, aborted_on_failure, send_all
@@ -277,6 +279,8 @@ def _code(failure: BaseException) -> str | None:
 @lru_cache(maxsize=32)
 def _client(config: S3Config, process: int) -> s3fs.S3FileSystem:  # noqa: ARG001  # a fork must not use its parent's
     """One client per process, for all copies of a storage."""
+    authorities = os.environ.get("AWS_CA_BUNDLE") or str(get_cert_path(True))
+    is_untrusted = why_untrusted(config.endpoint or "", authorities) is not None
     settings: dict[str, Any] = {
         "endpoint_url": config.endpoint,
         "key": config.access_key,
@@ -286,7 +290,7 @@ def _client(config: S3Config, process: int) -> s3fs.S3FileSystem:  # noqa: ARG00
         "config_kwargs": {
             "connect_timeout": min(_CONNECT_TIMEOUT_SECONDS, config.timeout_seconds),
             "read_timeout": config.timeout_seconds,
-            "retries": {"mode": "standard", "max_attempts": _ATTEMPTS},
+            "retries": {"mode": "standard", "max_attempts": 1 if is_untrusted else _ATTEMPTS},
             "s3": {"addressing_style": "path" if config.has_path_style else "auto"},
         },
         # A cached listing would not show later writes of other processes.

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from eventide_adapters import aws_credentials
 from eventide_adapters.storage.objects import contract
-from eventide_adapters.storage.secret_texts import refuse_user_info
+from eventide_adapters.storage.secret_texts import refuse_user_info, secrets_in
 from eventide_core.config.option import FLAG, TEXT, Option, Options, whole_number
 from eventide_core.errors import ConfigError
 
@@ -112,7 +112,9 @@ class S3Config:
     @property
     def secrets(self) -> tuple[str, ...]:
         """The values that no text may show."""
-        return tuple(secret for secret in (self.access_key, self.secret_key, self.session_token) if secret)
+        values = (self.access_key, self.secret_key, self.session_token)
+        options = (ACCESS_KEY, SECRET_KEY, SESSION_TOKEN)
+        return secrets_in((str(option), value) for option, value in zip(options, values, strict=True) if value)
 
     @classmethod
     def of(cls, options: Options) -> "S3Config":

@@ -51,6 +51,7 @@ from eventide_core.table.timeline.plans import CompactionPlan
 _LOST_METADATA: Final = (
     "the commit's extra metadata, such as a stream's checkpoint, and the event times in its write stats"
 )
+_ROWS_TODAY: Final = "the rows that readers find in the file today"
 _WITH_ORDERING_FIELDS: Final = 9
 _TIMELINE_FIRST: Final = "repair first what the check of the timeline found: until then, it isn't known what counts"
 
@@ -220,6 +221,10 @@ def _repair_orphan(facts: TableFacts, check: str, finding: Finding) -> Repair | 
     file = next(file for file in facts.data_files if file.path == finding.path)
     if facts.index.files is not None and file.path in facts.index.files:
         return None  # a write that the metadata table knows has lost its commit
+    if file.path in facts.archived.returned:
+        return _removal(
+            check, finding, "moves the file to the backup: an archived write replaced its file group", _ROWS_TODAY
+        )
     name, scan = file.parsed, facts.log_scans.get(file.path)
     if name is None:
         return None
@@ -228,7 +233,7 @@ def _repair_orphan(facts: TableFacts, check: str, finding: Finding) -> Repair | 
     if not all(_is_of_itself(facts, time) for time in times):
         return None
     action = "moves the file to the backup: no write names it"
-    return _removal(check, finding, action, "the rows that readers find in the file today")
+    return _removal(check, finding, action, _ROWS_TODAY)
 
 
 def _repair_doubled(facts: TableFacts, check: str, finding: Finding) -> Repair | None:

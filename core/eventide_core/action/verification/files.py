@@ -149,8 +149,12 @@ def check_orphans(facts: TableFacts) -> Iterator[Observation]:
         | saved
         | _planned(facts)
         | _rivals(facts).keys()
+        | facts.archived.returned.keys()
     )
     lost = lost_completions(facts)
+    for path, time in sorted(facts.archived.returned.items()):
+        problem = f"is there again: the archived write at {time} replaced its file group; readers may show its rows"
+        yield Finding(path, problem, "move it out of the table, and keep it until nobody misses its rows")
     for file in facts.data_files:
         if file.path in known or (file.parsed is not None and file.parsed.instant in lost):
             continue  # the check of the timeline reports a lost write in more detail

@@ -88,13 +88,14 @@ class ArchivedFacts(NamedTuple):
 
     `predating_archive` are writes that are older than the archived timeline, so that nothing shows what they wrote. A
     downgrade to version 6 leaves such. `missing_from_archive` are later ones from before the active timeline that the
-    archived one doesn't have.
+    archived one doesn't have. `returned` are the files of groups that an archived write replaced, and its time.
     """
 
     files: frozenset[str]
     left_overs: frozenset[str]
     predating_archive: frozenset[str]
     missing_from_archive: frozenset[str]
+    returned: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,11 +151,15 @@ class Cleaner:
         return begun
 
     def _remove_without_plan(self, pending: Instant, config: TableConfig) -> bool:
-        """Removes a request whose file is empty, and returns whether it was: nobody can have run it. So does Hudi."""
-        timeline = self.files.on_timeline(config)
-        if pending.state is not State.REQUESTED or timeline.read(pending):
+        """Removes a clean whose requested file is empty, and returns whether it was. So does Hudi.
+
+        Nobody can continue it, and the next clean finds the files that it has left.
+        """
+        timeline, requested = self.files.on_timeline(config), replace(pending, state=State.REQUESTED)
+        if timeline.read(requested):
             return False
-        timeline.delete(pending, None)
+        for file in dict.fromkeys((pending, requested)):
+            timeline.delete(file, None)
         return True
 
     def _transaction(self, config: TableConfig, instant: str) -> Transaction:

@@ -26,6 +26,7 @@ from eventide_core.service.facts.planning import unused_instant
 from eventide_core.service.metadata_table.drop import check_or_unname, drop_metadata_table
 from eventide_core.service.metadata_table.initialization import make_metadata_table
 from eventide_core.service.metadata_table.upkeep import rebuilt_indexes
+from eventide_core.service.state.returned_groups import refuse_returned
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.files.file_name import LogFileName
@@ -67,14 +68,15 @@ class MetadataRebuilder:
         """Rebuilds the metadata table: `files`, and `indexes`; by default those of the old one that can be made.
 
         Raises BusyError if a write is pending or begins meanwhile, UnsupportedTableError for an index that eventide cannot
-        make, a table whose records have no keys in their files, or for a record index over a key of several rows; and what
-        reading the table raises.
+        make, a table whose records have no keys in their files, or for a record index over a key of several rows,
+        RefusedError if files of a replaced file group have come back; and what reading the table raises.
         """
         with self.lock.acquire() as lease:
             state = TableState.load(self.files)
             old = state.config.metadata_partitions
             wanted = rebuilt_indexes(self.files.storage, state.config) if indexes is None else tuple(indexes)
             self._check(state, wanted)
+            refuse_returned(state)
             partitions = (FILES, *_indexes(state, wanted))
             new, end = _new(state, partitions), unused_instant(state, self.clock)
             lease.check()

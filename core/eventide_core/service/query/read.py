@@ -94,7 +94,11 @@ class QueryService:
         check_history(state, time)
         self._require_kept(state, time)
         slices = plan_slices(state.view.latest_slices(time), state.blocks_of_slices(time))
-        return _plan(state, slices, as_of=time)
+        plan = _plan(state, slices, as_of=time)
+        first = None if slices else next(iter(state.timeline.writes), None)
+        if first is None or first.requested_time <= time:
+            return plan
+        return replace(plan, note=f"there are no rows as of {time}: the first commit is {first.requested_time}")
 
     def instant_time(self, time: str) -> str:
         """A user's time as an instant time of the table's timeline. Raises InstantNotFoundError."""

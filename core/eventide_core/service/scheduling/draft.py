@@ -57,6 +57,7 @@ from eventide_core.service.scheduling.planned_slices import is_in_new_slice
 from eventide_core.service.scheduling.settings import CompactionSettings
 from eventide_core.service.scheduling.slice_facts import SliceFactsReader
 from eventide_core.service.scheduling.split_judge import SplitJudge
+from eventide_core.service.state.returned_groups import refuse_returned
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.files.file_slice import FileSlice
@@ -100,6 +101,7 @@ class CompactionDrafter:
         else:
             request.check_strategy(str(strategy))
             draft = self._whole_slices(state, strategy, moment, is_due, notes)
+        refuse_returned(state, draft.plan.file_groups)
         return replace(draft, plan=with_change_logs(draft.plan)) if captures else draft
 
     def draft_of_copy_on_write(self, state: TableState) -> DraftPlan:

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from eventide_core.access.active_timeline import recorded_ends
 from eventide_core.action.compaction.trigger import check_undoing
+from eventide_core.cure import Cure
 from eventide_core.errors import (
     CorruptBaseFileError,
     CorruptLogBlockError,
@@ -20,9 +21,10 @@ from eventide_core.errors import (
 from eventide_core.ports import ArchivedTimeline
 from eventide_core.service.state.foreign_directories import foreign_directories, own_files
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.table.files.file_name import CHANGE_LOG_SUFFIX, BaseFileName
+from eventide_core.table.files.file_name import CHANGE_LOG_SUFFIX, BaseFileName, path_in
 from eventide_core.table.files.file_slice import LogFile
 from eventide_core.table.files.slice_read import BlockFilter, LogWriters
+from eventide_core.table.files.table_path import PARTITION_MARK
 from eventide_core.table.property_keys import CREATE_SCHEMA
 from eventide_core.table.records.column_names import ColumnNames
 from eventide_core.table.records.internal_schema import LATEST_SCHEMA_KEY, SchemaVersion
@@ -219,7 +221,8 @@ class TableState:
                 slice_instant = self.config.layout.slice_of(stat.path, (base_instant,), self.timeline)
                 if slice_instant is not None and slice_instant >= base_instant:
                     check_undoing(self.timeline)  # a restore that isn't complete shows slices that were cleaned
-                    raise _not_whole(stat, present.get(stat.path), time)
+                    is_unmarked = not any(file.partition == stat.partition for file in self.listing)
+                    raise _not_whole(stat, present.get(stat.path), time, is_unmarked=is_unmarked)
 
     @property
     def schema(self) -> AvroSchema:
@@ -446,13 +449,15 @@ def read_from(load: Callable[[], TableState], read: Callable[[TableState], T]) -
     return read(load())
 
 
-def _not_whole(stat: WriteStat, size: int | None, time: str) -> EventideError:
+def _not_whole(stat: WriteStat, size: int | None, time: str, *, is_unmarked: bool) -> EventideError:
     is_base = BaseFileName.parse(stat.path.rpartition("/")[2]) is not None
     kind = MissingFileError if size is None else CorruptBaseFileError if is_base else CorruptLogBlockError
     problem = "is missing" if size is None else f"has {size} of its {stat.file_size_bytes} bytes"
+    mark = path_in(stat.partition, PARTITION_MARK)
+    unmarked = f"if {mark} is missing, {Cure.repair()} writes it again; otherwise, " if is_unmarked else ""
     return kind(
-        f"{stat.path} {problem}: the commit {time} wrote it and its file slice is still in use; restore the file, or "
-        "restore the table to an instant before it"
+        f"{stat.path} {problem}: the commit {time} wrote it and its file slice is still in use; "
+        f"{unmarked}restore the file, or restore the table to an instant before it"
     )
 
 

@@ -1,11 +1,12 @@
 """Reads the timeline for a verification. Records unreadable files, which a check reports."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from eventide_core.action.verification.parts import ArchivedFacts, LogScan
 from eventide_core.errors import CorruptTimelineError, EmptyPlanError
 from eventide_core.ports import ArchivedTimeline, Storage
+from eventide_core.service.state.returned_groups import returned_files
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.service.verification.problems import noting
 from eventide_core.table.files.file_name import path_in
@@ -111,7 +112,7 @@ class TimelineReader:
         return frozenset(instants)
 
     def archived(
-        self, commits: Mapping[str, CommitMetadata], listing: Iterable[DataFile], logs: Mapping[str, LogScan]
+        self, commits: Mapping[str, CommitMetadata], listing: Sequence[DataFile], logs: Mapping[str, LogScan]
     ) -> ArchivedFacts:
         """What archived writes wrote, of those that wrote the files that no active one names."""
         named = {stat.path for commit in commits.values() for stat in commit.stats}
@@ -128,8 +129,10 @@ class TimelineReader:
         left_overs: set[str] = set()
         predating_archive: set[str] = set()
         missing_from_archive: set[str] = set()
+        returned: dict[str, str] = {}
         with noting(self.unreadable, self.config.archive_path):
             archives = self._archives()
+            returned = returned_files(archives, self.timeline, commits.values(), listing)
             for time in sorted(filter(self.timeline.is_archived, times)):
                 archive = next((archive for archive in archives if archive.find(time) is not None), None)
                 if archive is None:
@@ -139,7 +142,13 @@ class TimelineReader:
                     files.update(stat.path for stat in commit.stats)
                     publication = CompactionExtraMetadata.of(time, commit)
                     left_overs.update(() if publication is None else publication.origins)
-        return ArchivedFacts(*map(frozenset, (files, left_overs, predating_archive, missing_from_archive)))
+        return ArchivedFacts(
+            frozenset(files),
+            frozenset(left_overs),
+            frozenset(predating_archive),
+            frozenset(missing_from_archive),
+            returned,
+        )
 
     def _archives(self) -> tuple[ArchivedTimeline, ...]:
         """The archived timeline; and on version 6 that of version 8 and later, which a downgrade leaves where it is."""

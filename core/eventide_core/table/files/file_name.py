@@ -2,9 +2,10 @@
 
     base file   <file id>_<write token>_<instant>.<extension>
     log file    .<file id>_<instant>.log.<version>[_<write token>][.cdc]
+    native log  <file id>_<write token>_<instant>_<version>.<log|deletes|cdc>.<extension>
 
 A name is valid only if its parts print the same name: only the digits 0 to 9, no leading zero in the version, nothing
-after it. Base files aren't hidden.
+after it. Base files aren't hidden. Native logs come with table version 10, and are refused.
 
 In table version 6 a log file's instant is that of its slice's base; from 8 on it is that of the delta commit that
 wrote it (or, for a left-over, of the compaction that placed it).
@@ -15,6 +16,7 @@ from sys import intern
 from typing import Final
 
 from eventide_core.bulk_dataclass import bulk_dataclass
+from eventide_core.errors import UnsupportedTableError
 
 _BASE = re.compile(
     r"(?P<file_id>[^./\\\x00][^/\\\x00]*?)_(?P<token>\d+-\d+-\d+)_(?P<instant>\d{14}|\d{17}|\d{20})(?P<extension>\.\w+)",
@@ -27,6 +29,7 @@ _LOG = re.compile(
     re.ASCII,
 )
 
+_NATIVE_LOG = re.compile(r"[^./\\\x00][^/\\\x00]*_\d+-\d+-\d+_\d{14,20}_\d+\.(?:log|deletes|cdc)\.\w+", re.ASCII)
 
 CHANGE_LOG_SUFFIX: Final = ".cdc"
 
@@ -100,6 +103,15 @@ def parse_data_file(name: str) -> BaseFileName | LogFileName | None:
 def is_data_file(name: str) -> bool:
     """Whether the name is of a base or log file."""
     return parse_data_file(name) is not None
+
+
+def refuse_native_log(path: str) -> None:
+    """Raises UnsupportedTableError for a log file of table version 10: without its rows, every answer would be wrong."""
+    if _NATIVE_LOG.fullmatch(path.rpartition("/")[2]) is not None:
+        raise UnsupportedTableError(
+            f"{path} is a native log file, which Hudi writes from table version 10 on, and eventide reads table versions "
+            "6, 8 and 9; run a full compaction with the Hudi that wrote it, and have its writers write inline logs"
+        )
 
 
 def instant_in(name: str) -> str | None:

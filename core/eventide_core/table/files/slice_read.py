@@ -124,9 +124,9 @@ class ChangeRead(SliceRead):
 class QueryPlan:
     """The `slices` that a query reads, in no particular order of rows, and the shape of their records.
 
-    `note`: what a later query of the same kind will not show, if anything. `completed`: the requested times of all actions
-    of the active timeline whose latest rows are read, if an index may have the places of keys; None: they have to be
-    searched in files.
+    `note`: what a later query of the same kind will not show, or why there are no rows, if anything. `completed`: the
+    requested times of all actions of the active timeline whose latest rows are read, if an index may have the places of
+    keys; None: they have to be searched in files.
     """
 
     slices: tuple[SliceRead, ...]

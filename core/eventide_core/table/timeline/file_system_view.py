@@ -19,7 +19,7 @@ from operator import attrgetter
 
 from eventide_core.bulk_dataclass import bulk_dataclass
 from eventide_core.errors import UnsupportedTableError
-from eventide_core.table.files.file_name import BaseFileName, LogFileName, parse_data_file
+from eventide_core.table.files.file_name import BaseFileName, LogFileName, parse_data_file, refuse_native_log
 from eventide_core.table.files.file_slice import BaseFile, FileSlice, LogFile
 from eventide_core.table.timeline.layout import Layout
 from eventide_core.table.timeline.timeline import Timeline
@@ -85,9 +85,9 @@ class FileSystemView:
 
         `is_named` returns whether an instant's commit names the file at a path.
 
-        Raises UnsupportedTableError for two base files in one place, unless the commit names exactly one of them. On
-        version 8 and later, raises CorruptTimelineError for a log file of an archived instant whose completion time the
-        timeline does not have.
+        Raises UnsupportedTableError for a native log file, and for two base files in one place, unless the commit names
+        exactly one of them. On version 8 and later, raises CorruptTimelineError for a log file of an archived instant whose
+        completion time the timeline does not have.
         """
         rivals: dict[tuple[FileGroup, str], list[BaseFile]] = {}
         bases: dict[FileGroup, dict[str, BaseFile]] = {}
@@ -106,8 +106,10 @@ class FileSystemView:
                         place = ((file.partition, base.name.file_id), instant)
                         rivals.setdefault(place, [of_group[instant]]).append(base)
                     of_group[instant] = base
-                case _:
-                    pass  # an uncommitted base file, or not a data file
+                case BaseFile():
+                    pass  # an uncommitted one
+                case None:
+                    refuse_native_log(file.path)
         overtaken: list[BaseFile] = []
         for (group, instant), candidates in rivals.items():
             bases[group][instant] = named = _named(candidates, instant, is_named)

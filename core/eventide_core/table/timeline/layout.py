@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from eventide_core.errors import CorruptTimelineError
-from eventide_core.table.files.file_name import LogFileName, parse_data_file
+from eventide_core.table.files.file_name import LogFileName, parse_data_file, refuse_native_log
 from eventide_core.table.files.file_slice import BaseFile, FileSlice, LogFile
 from eventide_core.table.property_keys import ARCHIVELOG_FOLDER, TIMELINE_HISTORY_PATH, TIMELINE_PATH
 from eventide_core.table.timeline.instant import Action
@@ -110,11 +110,17 @@ class Layout(ABC):
         """
 
     def slice_of(self, path: str, bases: Iterable[str], timeline: Timeline) -> str | None:
-        """The instant with which the slice of a base or log file begins; None as in `slice_instant`, and for other files."""
+        """The instant with which the slice of a base or log file begins; None as in `slice_instant`, and for other files.
+
+        Raises UnsupportedTableError for a native log file.
+        """
         name = parse_data_file(path.rpartition("/")[2])
         if isinstance(name, LogFileName):
             return self.slice_instant(name, bases, timeline)
-        return None if name is None else name.instant
+        if name is None:
+            refuse_native_log(path)
+            return None
+        return name.instant
 
     @abstractmethod
     def is_in_slice_from(self, instant: str, log: LogFileName, timeline: Timeline) -> bool:

@@ -171,7 +171,7 @@ def _line(done: Round) -> str:
         *([f"deleted {counted(len(done.deleted), 'file')}"] if done.deleted else []),
         *([f"updated the catalog: {', '.join(changed)}"] if (changed := _changed(done)) else []),
         *([f"archived {counted(len(done.archived), 'instant')}"] if done.archived else []),
-        *(str(trouble) for trouble in done.troubles),
+        *done.failures,
     ]
     if fresh is not None:
         parts.append(

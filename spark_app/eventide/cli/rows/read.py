@@ -104,8 +104,8 @@ def read(
         case QueryType.INCREMENTAL:
             assert begin is not None
             rows = opened.incremental(begin, end)
-            if rows.note is not None:
-                console.say(rows.note)
+    if rows.note is not None:
+        console.say(rows.note)
     if names is None and to is None and not console.is_json:
         names = [name for name in rows.schema.names if not name.startswith("_hoodie_")]
     rows.reading(names, condition)  # reports invalid columns or filters before Spark starts

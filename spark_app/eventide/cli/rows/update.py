@@ -31,7 +31,7 @@ def update(settings: Settings, table: str, values: Sequence[str], where: str | N
         raise click.UsageError("give either --where, or --all for every row")
     pairs = pairs_of(values, "--set")
     with settings.table(table) as opened, settings.console.progress() as progress:
-        result = opened.update(pairs, where, progress=progress)
+        result = opened.update(pairs, where, all=takes_all, progress=progress)
     settings.console.report_dropped(result.dropped_indexes)
     rows = result.rows_updated or 0
     document = {

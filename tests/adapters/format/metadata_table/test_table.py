@@ -152,7 +152,7 @@ def test_an_update_that_a_compaction_of_it_passed_over_is_noticed(tmp_path: Path
     assert not opened(path).reflects(FileChanges(RowChange.NONE, ADDED))
 
 
-@pytest.mark.parametrize("partitions", ["files,unheard_of", "column_stats"])
+@pytest.mark.parametrize("partitions", ["files,vector_index_embedding", "files,text_index_note", "column_stats"])
 def test_a_partition_of_an_unknown_kind_is_refused(table: Path, partitions: str) -> None:
     set_property(table, "hoodie.table.metadata.partitions", partitions)
     before = metadata_files(table)

@@ -161,6 +161,39 @@ def test_a_plan_of_hudi_is_a_foreign_one_with_its_file_groups(version: int) -> N
     assert {partition for partition, _ in plan.file_groups} == {"part=a", "part=b"}
 
 
+def _plan_of_later_hudi(operation_type: str | None, plan_type: str | None, version: int) -> bytes:
+    """A plan with two fields that Hudi 1.2 doesn't have, as Hudi plans it for table version 10."""
+    schema, record = plan_record((DATA / "v9.compaction.requested").read_bytes())
+    operation = schema["fields"][0]["type"][1]["items"]
+    for owner, name in ((operation, "operationType"), (schema, "planType")):
+        owner["fields"].append({"name": name, "type": ["null", "string"], "default": None})
+    record["operations"][-1]["operationType"] = operation_type
+    stream = io.BytesIO()
+    fastavro.writer(stream, schema, [record | {"planType": plan_type, "version": version}])
+    return stream.getvalue()
+
+
+def test_a_plan_of_a_later_hudi_that_states_nothing_new_is_run() -> None:
+    plan = CODEC.decode_plan(_plan_of_later_hudi(None, None, 2), REQUESTED, C)
+    assert isinstance(plan, ForeignPlan)
+    assert len(plan.file_groups) == 4
+
+
+@pytest.mark.parametrize(
+    ("stated", "named"),
+    [
+        (("LOG", None, 2), "operationType='LOG'"),
+        ((None, "HYBRID", 2), "planType='HYBRID'"),
+        ((None, None, 3), "version=3"),
+    ],
+)
+def test_a_plan_of_a_later_hudi_is_refused_by_what_it_states(
+    stated: tuple[str | None, str | None, int], named: str
+) -> None:
+    with pytest.raises(UnsupportedTableError, match=f"the plan states {named}, which Hudi up to 1.2 does not know"):
+        CODEC.decode_plan(_plan_of_later_hudi(*stated), REQUESTED, C)
+
+
 def test_a_plan_whose_commit_might_be_too_large_to_read_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     data = CODEC.encode_plan(sample_plan())
     monkeypatch.setattr(plan_avro, "PLAN_BYTES_MAX", len(data))

@@ -74,7 +74,7 @@ def test_a_store_that_ignores_conditions_is_refused_and_left_clean(
 
     monkeypatch.setattr(kind, "create", careless)
     storage = opened(server)
-    with pytest.raises(RefusedError, match=r"ignores the condition.*unsafe\.writes=true"):
+    with pytest.raises(RefusedError, match=r"ignores or refuses the condition.*unsafe\.writes=true"):
         storage.put_if_absent("file", b"data")
     assert storage.list("") == ()
 

@@ -3,10 +3,12 @@
 import pickle
 import uuid
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from eventide import Table
+from eventide.storage_check import check_storage
 from eventide_adapters.storage.objects.contract import UNSAFE_WRITES
 from eventide_adapters.storage.objects.s3 import S3Objects
 from eventide_adapters.storage.objects.s3_config import S3Config
@@ -14,6 +16,7 @@ from eventide_adapters.storage.open import open_storage
 from eventide_core.config import Options
 from eventide_core.errors import ConfigError, MissingFileError, RefusedError, StorageError
 from eventide_core.ports import Capability, Storage
+from support.servers.faulty_proxy import Fault, faulty_proxy
 from support.servers.s3_servers import BUCKET, SECRET_KEY, S3Server
 from support.servers.server_process import free_ports
 
@@ -37,10 +40,50 @@ def test_a_store_that_ignores_conditions_is_refused_before_the_first_create(rclo
         lambda: storage.open_output("file").commit(),
     )
     for create in creates:
-        with pytest.raises(RefusedError, match=f"ignores the condition.*{UNSAFE_WRITES}=true"):
+        with pytest.raises(RefusedError, match=f"ignores or refuses the condition.*{UNSAFE_WRITES}=true"):
             create()
     assert storage.stat("file") is None
     assert storage.read("source") == b"data"
+
+
+@pytest.mark.parametrize("status", [501, 400])
+@pytest.mark.parametrize("method", ["PUT", "POST"])
+def test_a_store_that_refuses_conditions_is_no_failure_to_try_again(moto: S3Server, method: str, status: int) -> None:
+    """By PutObject, or only at the end of an upload in parts."""
+    with faulty_proxy(moto.endpoint.removeprefix("http://")) as proxy:
+        proxy.refused_conditions = {method: status}
+        behind = replace(moto, endpoint=f"http://{proxy.address}")
+        storage = storage_on(behind)
+        with pytest.raises(RefusedError, match=f"ignores or refuses the condition.*{UNSAFE_WRITES}=true") as refused:
+            storage.put_if_absent("file", b"ours")
+        assert refused.value.exit_code == 3
+        assert storage.list("") == ()
+        declared = storage_on(behind, **{UNSAFE_WRITES: "true"})
+        assert declared.put_if_absent("file", b"ours")
+        assert not declared.put_if_absent("file", b"second")
+
+
+def test_a_check_of_a_store_that_refuses_conditions_names_what_it_lacks(moto: S3Server) -> None:
+    with faulty_proxy(moto.endpoint.removeprefix("http://")) as proxy:
+        proxy.refused_conditions = {"PUT": 501, "POST": 501}
+        behind = replace(moto, endpoint=f"http://{proxy.address}")
+        check = check_storage(behind.uri("checked"), behind.options)
+        assert not check.ok
+        broken = {one.name: one.broken or "" for one in check.checks if one.broken is not None}
+        assert UNSAFE_WRITES in broken["exclusive create"]
+        assert "read after write" not in broken
+
+
+@pytest.mark.usefixtures("short_pauses")
+def test_a_store_that_fails_for_a_while_is_not_taken_for_one_that_refuses_conditions(moto: S3Server) -> None:
+    with faulty_proxy(moto.endpoint.removeprefix("http://")) as proxy:
+        storage = storage_on(replace(moto, endpoint=f"http://{proxy.address}"))
+        tries = 6  # of the client, for one request
+        proxy.choose = lambda method, _, number: Fault.UNAVAILABLE if method == "PUT" and number < tries else None
+        with pytest.raises(StorageError, match="Service Unavailable") as failed:
+            storage.put_if_absent("file", b"ours")
+        assert failed.value.exit_code == 5
+        assert storage.put_if_absent("file", b"ours")
 
 
 def test_a_user_who_declares_exclusive_use_may_write_to_such_a_store(rclone: S3Server) -> None:

@@ -10,17 +10,20 @@ from eventide_core.errors import BusyError
 from support import small_table
 
 
+@pytest.mark.parametrize("states", [("requested",), ("requested", "inflight")])
 @pytest.mark.parametrize("version", [6, 9])
-def test_an_empty_request_of_a_clean_is_removed(version: int, tmp_path: Path) -> None:
+def test_a_clean_whose_files_are_empty_is_removed(version: int, states: tuple[str, ...], tmp_path: Path) -> None:
     table = small_table.make(tmp_path / "t", version)
     table.upsert(small_table.rows(("k0", 0, "first"), ("k1", 0, "first")))
     timeline = tmp_path / "t" / ".hoodie" / ("" if version == 6 else "timeline")
-    empty = timeline / "20200101000000000.clean.requested"
-    empty.touch()
+    files = [timeline / f"20200101000000000.clean.{state}" for state in states]
+    for empty in files:
+        empty.touch()
     with pytest.raises(BusyError, match="may be running"):
         table.clean()
     hours_ago = time.time() - 2 * 3600
-    os.utime(empty, (hours_ago, hours_ago))
+    for empty in files:
+        os.utime(empty, (hours_ago, hours_ago))
     table.clean()
-    assert not empty.exists()
+    assert not any(empty.exists() for empty in files)
     assert small_table.seen(table.snapshot().to_arrow()).keys() == {"k0", "k1"}

@@ -1,5 +1,6 @@
 """Which slices a listing holds, in the layouts of version 6 and of 8 and later, with plans and writes under way."""
 
+import re
 from collections.abc import Mapping
 
 import pytest
@@ -273,3 +274,16 @@ def test_from_version_8_every_committed_log_is_in_one_slice_and_no_other_is(data
             if below:
                 assert file_slice.base_file is not None
                 assert file_slice.base_instant == _t(max(below))
+
+
+@pytest.mark.parametrize("kind", ["log.parquet", "deletes.parquet", "cdc.parquet", "log.lance"])
+def test_a_native_log_file_of_table_version_10_is_refused(kind: str) -> None:
+    native = DataFile("p", f"p/f-0_0-1-0_{_t(3)}_1.{kind}", 10)
+    with pytest.raises(UnsupportedTableError, match=rf"{re.escape(native.path)} is a native log file"):
+        _view_9([_done(1, 2)], [_base(1), native])
+
+
+def test_a_file_whose_name_is_like_that_of_a_native_log_file_is_left_alone() -> None:
+    names = ["notes_1.log.parquet", f".f-0_0-1-0_{_t(3)}_1.log.parquet.crc", f"f-0_{_t(3)}_1.log.parquet"]
+    view = _view_9([_done(1, 2)], [_base(1), *(DataFile("p", f"p/{name}", 10) for name in names)])
+    assert _snapshot(view) == [(_t(1), _base(1).path, [])]

@@ -16,8 +16,9 @@ from eventide import Table
 from eventide.bootstrap import assemble
 from eventide.cli.compaction.serve import _line
 from eventide.rows.writer import incoming_records
-from eventide.table.table_service import Round
+from eventide.table.table_service import Round, Trouble
 from eventide_core.config import DATA_LATENCY
+from eventide_core.errors import BusyError, StorageAccessError
 from eventide_core.ports import NoProgress
 from eventide_core.service.transaction.outcome import Outcome, claim_outcome
 from eventide_core.table.settings.write_shape import WriteOperation
@@ -176,3 +177,15 @@ def test_sigterm_ends_a_service_that_waits(tmp_path: Path) -> None:
 
 def test_a_round_that_ends_before_its_first_step_says_so() -> None:
     assert _line(Round()) == "ended before its first step"
+
+
+def test_a_line_says_one_refusal_of_several_steps_once() -> None:
+    def refused(step: str, name: str) -> Trouble:
+        return Trouble(step, StorageAccessError(f"cannot write '.hoodie/lock.{name}'; check the permissions"))
+
+    lock, other = "144e64e82aa144b1aac1fa07774f3b2c", "a657bf919f664c1c975efedb10a3edd4"
+    steps = (refused("rollback", lock), refused("compact", other), Trouble("clean", BusyError("a writer is active")))
+    assert _line(Round(troubles=(*steps, refused("archive", other)))) == (
+        f"rollback, compact, archive failed: cannot write '.hoodie/lock.{lock}'; check the permissions; "
+        "clean busy: a writer is active"
+    )

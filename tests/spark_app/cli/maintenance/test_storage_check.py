@@ -93,7 +93,7 @@ def test_a_store_that_ignores_conditions_is_named_with_the_failing_check(rclone:
     answer = run("storage", "check", uri, *words, "--output", "json")
     assert answer.exit_code == 1
     failed = {check["name"]: check["broken"] for check in answer.document["checks"] if check["status"] == "failed"}
-    assert "ignores the condition of a create" in failed["exclusive create"]
+    assert "ignores or refuses the condition of a create" in failed["exclusive create"]
     assert "list after write" not in failed
     assert open_storage(uri, Options(rclone.options)).list("") == ()
 

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 from eventide import Table
+from eventide.rows.given import CutName
 from eventide_core.config import BUCKETS, EVENT_TIME_FORMAT, EVENT_TIME_ZONE
 from eventide_core.errors import ConfigError, InvalidRecordError, format_timestamp
 from eventide_core.service.write.settings import write_shape
@@ -45,7 +46,7 @@ def _view(table: Table) -> dict[str, int]:
 @pytest.mark.parametrize(("said", "texts"), WAYS, ids=["zone", "format"])
 @pytest.mark.parametrize("cut", ["file", "exact"])
 def test_they_are_times_everywhere(
-    tmp_path: Path, version: int, said: dict[str, str], texts: dict[str, str], cut: str
+    tmp_path: Path, version: int, said: dict[str, str], texts: dict[str, str], cut: CutName
 ) -> None:
     table = _create(tmp_path / "t", version, said)
     table.upsert(_rows(("a", texts["early"], 1), ("b", None, 1)))

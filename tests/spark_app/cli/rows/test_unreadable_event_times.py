@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from eventide import Table
+from eventide.rows.given import CutName
 from eventide_core.config import BUCKETS
 from eventide_core.errors import ConfigError, InvalidRecordError
 from eventide_core.service.write.settings import write_shape
@@ -65,7 +66,7 @@ def test_a_write_refuses_them_before_anything_is_written(table: Table, value: st
 
 @pytest.mark.usefixtures("other_writer")
 @pytest.mark.parametrize("cut", ["file", "exact"])
-def test_the_gate_stays_shut_until_they_are_merged(table: Table, cut: str) -> None:
+def test_the_gate_stays_shut_until_they_are_merged(table: Table, cut: CutName) -> None:
     table.compact(before=T, cut=cut)
     table.upsert(_rows(("a", "2026-11-20 03:00:00", 2), ("b", "2026-11-22T00:00Z", 2), ("d", None, 2)))
     table.upsert(_rows(("e", "2026-11-23T00:00Z", 3)))
