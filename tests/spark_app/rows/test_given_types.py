@@ -124,7 +124,7 @@ def test_an_update_of_a_text_by_a_number_names_the_column(tmp_path: Path) -> Non
     table = _by_upsert(tmp_path / "t", pa.table({"id": ["a"], "city": ["Oslo"]}))
     for expression in ("city * 2", "city + 1", "upper(id) - 1", "5", "city || 5"):
         with pytest.raises((InvalidRecordError, InvalidFilterError), match="city"):
-            table.update({"city": expression})
+            table.update({"city": expression}, all=True)
 
 
 def test_sanitizing_reaches_the_names_of_nested_fields(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from datetime import date, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pytest
@@ -52,7 +52,7 @@ def _unstated(path: Path, kind: pa.DataType = LOCAL, **words: Any) -> Table:
 @pytest.mark.parametrize("ordering", ["seq", "at"])
 @pytest.mark.parametrize("cut", ["file", "exact"])
 def test_no_gate_is_met_while_a_row_of_the_day_before_lies_in_a_log(
-    tmp_path: Path, version: int, ordering: str, cut: str
+    tmp_path: Path, version: int, ordering: str, cut: Literal["file", "exact"]
 ) -> None:
     """00:30 of Tuesday in Berlin is 23:30Z of Monday."""
     table = _create(tmp_path / "t", BERLIN, ordering=ordering, version=version)
