@@ -221,7 +221,7 @@ class TableMachine(RuleBasedStateMachine):
             case Compacting.BELOW_A_DELETE:
                 # The delete is merged because of the upsert beside it, and the upsert that the delete beats is left
                 # over.
-                above = commit[0]
+                above = replace(commit[0], is_unreadable=False)
                 beside = "k1" if above.key == "k0" else "k0"
                 self.commit((replace(above, key=beside, ms=-1, word="beside"), replace(above, ms=9, word=None)))
                 self.commit((replace(above, ms=1, word="beaten"),))
