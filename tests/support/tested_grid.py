@@ -3,6 +3,7 @@
     writers     which Hudi writes tables of which version, and in which tests
     settings    what the matrix varies for each writer
     readers     which readers are compared on tables of which version
+    values      which types come back by which way as they left (round_trips.py)
 
 Each combination without a test must have a reason in `REASONS`, and a combination with a test must not: `problems`
 finds both. The summary of a run shows what it compared (`compared`).
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from golden.recipes import recipes
+from support import round_trips
 from support.matrix import Cell, Writer, covering_cells
 from support.reach import reached
 from support.turns.kinds import EVENTIDE, HUDI_RS, KINDS
@@ -77,8 +79,8 @@ def problems() -> list[str]:
 
 
 def tables() -> str:
-    """The three tables in Markdown."""
-    return "\n".join([*_writers(), "", *_settings(), "", *_readers()])
+    """The four tables in Markdown."""
+    return "\n".join([*_writers(), "", *_settings(), "", *_readers(), "", *round_trips.table()])
 
 
 def page() -> str:
