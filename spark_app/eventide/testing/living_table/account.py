@@ -199,6 +199,10 @@ class Account:
             # A completed compaction is pending again while it is being undone: others have written since.
             self._planned = self._planning(self.plan, files, is_alone=is_alone and instant not in self.rolled_back)
 
+    def is_overtaken(self, plan: str) -> bool:
+        """Whether a later compaction has completed: then a paused process put the plan, and it has to be rolled back."""
+        return any(event.merged is not None and event.instant > plan for event in self.completed)
+
     def _planning(self, plan: CompactionPlan, files: Files, *, is_alone: bool) -> Completed:
         """The result of the plan's completion. If nothing was written since the plan was made, no query may change."""
         merged = merged_commits(plan, self.oracle, files, self.blocks)

@@ -185,6 +185,8 @@ class LivingTable:
         if self.account.plan is not None:
             instant = self.account.plan.instant
             refusals: tuple[type[EventideError], ...] = (BusyError,)
+            if self.account.is_overtaken(instant):
+                refusals = (BusyError, PlanMismatchError)
             if self._is_being_rolled_back(instant):
                 refusals = (BusyError, PlanMismatchError)
                 # Any process that finds a decided rollback can delete the files that the plan made.
