@@ -174,8 +174,7 @@ class TableWrites(TableChanges):
         from eventide.rows.reader import first_row
 
         with suppress(EventideError):  # the write finds that itself, if it matters there
-            if self._application.state().timeline.writes:
-                reading = self.snapshot().limit(1).reading([column])
-                read = partial(first_row, reading.of_slices())
-                return next(iter(self._application.engine.map(read, reading.slices[:1])), None)
+            reading = self.snapshot().limit(1).reading([column])
+            read = partial(first_row, reading.of_slices())
+            return next(iter(self._application.engine.map(read, reading.slices[:1])), None)
         return None
