@@ -22,9 +22,6 @@ class SparkRows(Protocol):
 class Session(Protocol):
     """A SparkSession, classic or Connect."""
 
-    @property
-    def version(self) -> str: ...
-
     def createDataFrame(self, data: Any, /) -> Any: ...  # noqa: N802  # Spark's name
 
 

@@ -109,5 +109,5 @@ def test_a_write_that_may_change_the_schema_widens_the_columns(table: Table) -> 
 )
 def test_an_update_refuses_a_value_that_the_column_cannot_hold(table: Table, name: str, value: Any) -> None:
     with pytest.raises((InvalidRecordError, InvalidFilterError), match=name):
-        table.update({name: value})
+        table.update({name: value}, all=True)
     assert table.snapshot().to_arrow(list(ROW)).to_pylist() == [ROW]

@@ -28,7 +28,7 @@ def test_a_pickled_table_reads_and_writes_as_the_table_does(table: Table) -> Non
 def test_a_table_that_is_called_names_what_opens_it(arguments: int, table: Table) -> None:
     called: Callable[..., Table] = Table
     with pytest.raises(ConfigError, match=r"use Table\.open\(path\), or Table\.create"):
-        called(*(table.uri, {})[:arguments])
+        called(*[table.uri, "hoodie.properties"][:arguments])
 
 
 def test_an_index_of_pandas_is_not_left_out_without_a_word(table: Table) -> None:

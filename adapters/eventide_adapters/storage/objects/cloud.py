@@ -142,12 +142,12 @@ def opened(kind: Callable[..., Any], settings: tuple[tuple[str, str], ...], proc
         ) from None
 
 
-def _addresses(settings: Mapping[str, str]) -> Iterator[str]:
+def _addresses(arguments: Mapping[str, str]) -> Iterator[str]:
     """The addresses that the options name."""
-    parts = (part.partition("=") for part in settings.get("connection_string", "").split(";"))
+    parts = (part.partition("=") for part in arguments.get("connection_string", "").split(";"))
     yield from (address for name, _, address in parts if name.strip() == "BlobEndpoint")
-    yield settings.get("endpoint_url", "")
-    yield f"https://{settings['account_host']}" if "account_host" in settings else ""
+    yield arguments.get("endpoint_url", "")
+    yield f"https://{arguments['account_host']}" if "account_host" in arguments else ""
 
 
 def _check_key_file(token: str) -> None:
