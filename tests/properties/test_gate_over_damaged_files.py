@@ -23,6 +23,10 @@ def cut_in_half(file: Path, _: Path) -> None:
     file.write_bytes(data[: len(data) // 2])
 
 
+def cut_by_a_byte(file: Path, _: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-1])
+
+
 def a_dangling_link(file: Path, outside: Path) -> None:
     file.unlink()
     file.symlink_to(outside / "nothing")
@@ -60,7 +64,7 @@ def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("damage", [empty, cut_in_half, a_dangling_link, a_link_out_of_the_table, gone])
+@pytest.mark.parametrize("damage", [empty, cut_in_half, cut_by_a_byte, a_dangling_link, a_link_out_of_the_table, gone])
 def test_a_file_that_is_not_whole_is_named_and_holds_everything(
     damage: Callable[[Path, Path], None], path: Path, tmp_path: Path
 ) -> None:

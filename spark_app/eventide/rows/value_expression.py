@@ -86,7 +86,7 @@ def _is_cut(value: Any, kept: Any) -> bool:
     """Whether Arrow has cut a part of a Python value off, or guessed a zone, both without an error."""
     if isinstance(value, Mapping):
         parts = dict(kept) if kept is not None else {}
-        return any(_is_cut(part, parts.get(name)) for name, part in value.items())
+        return any(name not in parts or _is_cut(part, parts[name]) for name, part in value.items())
     if isinstance(value, list | tuple):
         return kept is not None and any(map(_is_cut, value, kept))
     if isinstance(value, datetime) and isinstance(kept, date) and not isinstance(kept, datetime):
@@ -215,6 +215,7 @@ class _Values(Translation):
         number = node.this if isinstance(node, sql.Neg) else node
         try:
             constant: Any = literal(node, wanted, self._target)
+            self._refuse_unstated_zone(node, wanted)
             if pa.types.is_floating(wanted) and isinstance(number, sql.Literal) and not number.is_string:
                 self._refuse_lost_digits(node, constant)
             return _pc.scalar(constant)
@@ -223,6 +224,15 @@ class _Values(Translation):
                 f"{text_of(node)!r} is no value of the column {self._target!r}, which is of type {wanted}; a value is a "
                 "column, a literal, arithmetic, text || text, case when, coalesce, nullif, upper or lower"
             ) from None
+
+    def _refuse_unstated_zone(self, node: Node, wanted: ArrowType) -> None:
+        text = node.find(sql.Literal)
+        is_moment = pa.types.is_timestamp(wanted) and wanted.tz is not None
+        if is_moment and text is not None and datetime.fromisoformat(text.name).tzinfo is None:
+            raise InvalidRecordError(
+                f"the value {text_of(node)} of column {self._target!r} has no zone, and the column is of moments: write it "
+                f"with one, such as '{text.name}Z'"
+            )
 
     def _refuse_lost_digits(self, node: Node, number: Any) -> None:
         if not keeps_digits(text_of(node), number.as_py()):

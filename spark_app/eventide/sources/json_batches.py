@@ -19,9 +19,12 @@ from eventide_adapters.format.columns.exact_cast import keeps_digits
 from eventide_core.errors import InvalidRecordError
 
 _CHUNK_BYTES: Final = 8 << 20
-_LONG: Final = rb"-?\d[\d.]{15,}(?:[eE][-+]?\d+)?|-?\d[\d.]*[eE][-+]?\d{3,}"
-_LONG_NUMBER: Final = re.compile(rb"(?:^|[\[,])\s*(%b)\s*(?=[,\]}])" % _LONG)
-"""A number of which a double may lose digits."""
+_LONG: Final = {
+    64: rb"-?\d[\d.]{15,}(?:[eE][-+]?\d+)?|-?\d[\d.]*[eE][-+]?\d{3,}",
+    32: rb"-?\d[\d.]{7,}(?:[eE][-+]?\d+)?|-?\d[\d.]*[eE][-+]?\d+",
+}
+_LONG_NUMBER: Final = {bits: re.compile(rb"(?:^|[\[,])\s*(%b)\s*(?=[,\]}])" % long) for bits, long in _LONG.items()}
+"""Numbers of which a float of so many bits may lose digits."""
 _NOT_FINITE: Final = rb'"(?:NaN|-?Infinity)"'
 _CHANGED: Final = re.compile(r"Column\((?P<path>[^)]*)\) changed from (?P<old>\w+) to (?P<new>\w+) in row (?P<row>\d+)")
 _CURES: Final = {
@@ -115,7 +118,7 @@ def _parsed(chunk: bytes, types: Callable[[str], Any], place: str, first_row: in
         ]
         schema, is_declared = pa.schema(wanted), True
         rows = rows if schema == rows.schema else _read(chunk, schema)
-        for name in rows.column_names if _LONG_NUMBER.search(chunk.replace(b":", b",")) else ():
+        for name in rows.column_names if _LONG_NUMBER[32].search(chunk.replace(b":", b",")) else ():
             _refuse_rounded(rows.column(name), name, chunk, place, first_row)
         return rows
     except pa.ArrowNotImplementedError as error:
@@ -147,8 +150,11 @@ def _refuse_rounded(column: Any, name: str, chunk: bytes, place: str, first_row:
     elif pa.types.is_list(column.type):
         _refuse_rounded(pc.list_flatten(column), name, chunk, place, first_row)
     elif pa.types.is_floating(column.type):
-        for value in re.finditer(rb'"%b"\s*:\s*(\[[^"{}]*|(?:%b)\s*[,}])' % (re.escape(name.encode()), _LONG), chunk):
-            number = next((one[1] for one in _LONG_NUMBER.finditer(value[1]) if _is_rounded_in(column, one[1])), None)
+        bits = max(column.type.bit_width, 32)
+        values = rb'"%b"\s*:\s*(\[[^"{}]*|(?:%b)\s*[,}])' % (re.escape(name.encode()), _LONG[bits])
+        for value in re.finditer(values, chunk):
+            numbers = (one[1] for one in _LONG_NUMBER[bits].finditer(value[1]))
+            number = next((one for one in numbers if _is_rounded_in(column, one)), None)
             if number is not None:
                 row = first_row + chunk.count(b"\n", 0, value.start()) + 1
                 raise InvalidRecordError(

@@ -57,6 +57,20 @@ class SourceRows:
             before += len(part.rows)
         return f"row {row}"
 
+    def refuse_gaps(self) -> None:
+        """Raises InvalidRecordError for a source that lacks a column of another: its rows would overwrite it with nulls."""
+        columns: dict[str, set[str]] = {}
+        for part in self.parts:
+            columns.setdefault(part.source, set()).update(part.rows.column_names)
+        for source, own in columns.items():
+            for name in self.rows.column_names:
+                if name not in own and self.rows.num_rows:
+                    other = next(there for there, names in columns.items() if name in names)
+                    raise InvalidRecordError(
+                        f"source {source!r} lacks the column {name!r}, which source {other!r} has, so that its rows would "
+                        "become null there: load the sources one after the other"
+                    )
+
 
 def read_rows(
     sources: Sequence[Source],

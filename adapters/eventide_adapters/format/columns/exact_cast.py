@@ -38,6 +38,7 @@ def cast_whole(column: Any, kind: Any, place: str) -> Any:
     """The column in another type. Raises InvalidRecordError for a value that does not fit, or would lose a part."""
     own = column.type
     refuse_unstated(own, kind, place)
+    _refuse_unknown_fields(own, kind, place)
     try:
         return exact_cast(column, kind)
     except pa.ArrowNotImplementedError as error:
@@ -173,6 +174,20 @@ def _refuse_unstated_zone(own: Any, kind: Any, place: str) -> None:
             f"{place} of type {own} does not fit the table's {kind}: nothing says in which zone; "
             f"{_TO_MOMENT if is_local else _TO_LOCAL}"
         )
+
+
+def _refuse_unknown_fields(own: Any, kind: Any, place: str) -> None:
+    """Raises InvalidRecordError for a nested field that the table's type lacks: Arrow would leave its values out."""
+    if is_list(own) and is_list(kind):
+        _refuse_unknown_fields(own.value_type, kind.value_type, f"an element of {place}")
+    elif pa.types.is_map(own) and pa.types.is_map(kind):
+        _refuse_unknown_fields(own.item_type, kind.item_type, f"a value of {place}")
+    elif pa.types.is_struct(own) and pa.types.is_struct(kind):
+        names = [field.name for field in kind]
+        for field in own:
+            if field.name not in names:
+                raise InvalidRecordError(f"{place} has no field {field.name!r} in the table; it has {', '.join(names)}")
+            _refuse_unknown_fields(field.type, kind.field(field.name).type, f"field {field.name!r} of {place}")
 
 
 def is_list(kind: Any) -> bool:

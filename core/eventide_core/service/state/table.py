@@ -32,7 +32,7 @@ from eventide_core.table.records.record_shape import DeleteMarker, RecordShape
 from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.archived_timeline import END_OF_TIME
-from eventide_core.table.timeline.checksums import Checksums
+from eventide_core.table.timeline.checksums import CHECKSUMS_KEY, Checksums
 from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat
 from eventide_core.table.timeline.compaction_extra_metadata import (
     CompactionExtraMetadata,
@@ -203,17 +203,19 @@ class TableState:
         instead while a rollback or restore is under way.
 
         Its rows are unknown, so nothing may be said of the table: neither what is complete, nor up to which time. One with
-        some of its bytes is left to who reads it, because another engine may have recorded a wrong size.
+        some of its bytes is left to who reads it if another engine recorded its size, which may be wrong.
         """
         present = {file.path: file.size for file in self.listing}
+        linked = {file.path for file in self.listing if file.link_target is not None}
         # By base files, not by slices: without its base file a slice would go by its first log file's later instant.
         live = {s.file_group: s.base_instant for s in self.view.latest_base_files()}
         for time, metadata in self.commits.items():
-            for stat in [
-                stat
-                for stat in metadata.stats
-                if not present.get(stat.path, 0) and (stat.file_size_bytes or stat.path not in present)
-            ]:
+            is_own = CHECKSUMS_KEY in metadata.extra_metadata
+            for stat in metadata.stats:
+                size = present.get(stat.path)
+                least = stat.file_size_bytes if is_own and stat.path not in linked else min(stat.file_size_bytes, 1)
+                if size is not None and size >= least:
+                    continue
                 group = (stat.partition, stat.file_id)
                 if self.view.is_replaced(group):
                     continue

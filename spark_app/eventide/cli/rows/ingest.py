@@ -197,6 +197,8 @@ def ingest(
                 rows_max=PREVIEW_ROWS if dry_run else None,
             )
     with _header_doubted(inputs, csv, rows):
+        if existing is not None:
+            rows.refuse_gaps()
         if dry_run:
             if existing is None:
                 # Refuses settings or columns that a table cannot have.

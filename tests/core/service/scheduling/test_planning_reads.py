@@ -102,6 +102,7 @@ def test_a_log_that_grew_after_its_commit_is_opened(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", [6, 9])
+@pytest.mark.filterwarnings("ignore::eventide.rows.ordering_warnings.OrderingWarning")
 def test_what_write_stats_tell_of_a_log_is_what_its_blocks_hold(version: int, tmp_path: Path) -> None:
     """Of each kind of event time, of nulls, of deletes with and without an ordering value."""
     times: dict[str, tuple[Any, list[Any]]] = {

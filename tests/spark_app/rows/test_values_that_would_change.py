@@ -1,0 +1,72 @@
+"""What would change a value, or lose it, without a word is refused, and the table stays as it is."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from eventide import Table
+from eventide_core.errors import InvalidFilterError, InvalidRecordError
+from support.command_line import run
+
+INNER = pa.struct([pa.field("x", pa.int64())])
+FIELDS: "list[pa.Field[Any]]" = [
+    pa.field("k", pa.string()),
+    pa.field("ts", pa.int64()),
+    pa.field("a", pa.string()),
+    pa.field("b", pa.int64()),
+    pa.field("share", pa.float32()),
+    pa.field("at", pa.timestamp("us", "UTC")),
+    pa.field("st", INNER),
+]
+ROW = {"k": "1", "ts": 1, "a": "kept", "b": 5, "share": 0.5, "at": None, "st": {"x": 7}}
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    table = Table.create(str(tmp_path / "t"), schema=pa.schema(FIELDS), record_key="k", ordering="ts")
+    table.insert(pa.Table.from_pylist([ROW], schema=pa.schema(FIELDS)))
+    return table
+
+
+def kept(table: Table) -> bool:
+    return table.snapshot().to_arrow(list(ROW)).to_pylist() == [ROW]
+
+
+def test_sources_of_different_columns_are_refused_together(table: Table, tmp_path: Path) -> None:
+    """Each row would get a null for the column that only the other source has, also by `--columns partial`."""
+    one, other = tmp_path / "one.csv", tmp_path / "other.csv"
+    one.write_text("k,ts,a\n1,2,new\n")
+    other.write_text("k,ts,b\n2,2,9\n")
+    answer = run("ingest", table.uri, one, other, "--columns", "partial")
+    assert answer.exit_code == InvalidRecordError.exit_code
+    assert "lacks the column 'b'" in answer.stderr
+    assert kept(table)
+    assert run("ingest", table.uri, one, "--columns", "partial").exit_code == 0
+
+
+@pytest.mark.parametrize("number", ["16777217", "1e39", "0.123456789"])
+def test_a_number_of_json_that_a_float_cannot_hold_is_refused(table: Table, tmp_path: Path, number: str) -> None:
+    file = tmp_path / "rows.json"
+    file.write_text(f'{{"k": "1", "ts": 2, "share": {number}}}\n')
+    answer = run("ingest", table.uri, file, "--columns", "partial")
+    assert answer.exit_code == InvalidRecordError.exit_code
+    assert f"column 'share': {number}" in answer.stderr
+    assert kept(table)
+
+
+def test_a_nested_field_that_the_table_lacks_is_refused_in_an_update(table: Table) -> None:
+    with pytest.raises(InvalidFilterError, match=r"'X': 8.* is not a value of column 'st'"):
+        table.update({"st": {"X": 8}}, all=True)
+    partial = pa.table({"k": ["1"], "ts": [2], "st": [{"x": 8, "y": 1}]})
+    with pytest.raises(InvalidRecordError, match="has no field 'y' in the table"):
+        table.upsert(partial, columns="partial")
+    assert kept(table)
+
+
+@pytest.mark.parametrize("text", ["'2026-03-29 02:30:00'", "timestamp '2026-03-29 02:30:00'", "'2026-03-29'"])
+def test_a_text_without_a_zone_is_no_moment_in_an_update(table: Table, text: str) -> None:
+    with pytest.raises(InvalidRecordError, match="has no zone"):
+        table.update({"at": text}, all=True)
+    assert kept(table)
