@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from eventide import Table
-from eventide_core.errors import CorruptLogBlockError, MissingFileError
+from eventide_core.errors import CorruptBaseFileError, CorruptLogBlockError, MissingFileError
 from golden.histories import EPOCH_MS, PLAIN
 from support.command_line import run
 
@@ -88,3 +88,28 @@ def test_a_file_that_is_not_whole_is_named_and_holds_everything(
     table.rollback(commits[-1])
     table.compact(before=T_MS)
     assert table.freshness().cut_ms == T_MS
+
+
+def test_an_empty_file_of_an_archived_write_is_named(tmp_path: Path) -> None:
+    """Its commit, which says how many bytes it has, has left the timeline."""
+    options = {
+        "hoodie.time.generator.max_expected_clock_skew_time_ms": "0",
+        "hoodie.keep.min.commits": "2",
+        "hoodie.keep.max.commits": "3",
+        "hoodie.clean.commits.retained": "1",
+    }
+    table = Table.create(
+        str(tmp_path / "t"), schema=PLAIN, record_key="id", partition="part", event_time="event_ts", options=options
+    )
+    for number, part in enumerate("abbbbbb"):
+        values = [{"id": part, "part": part, "event_ts": EPOCH_MS + number, "val": "", "amount": 0.0}]
+        table.upsert(pa.Table.from_pylist(values, schema=PLAIN))
+    table.compact(before=EPOCH_MS + 50)
+    table.clean()
+    table.archive()
+    (base,) = (tmp_path / "t").glob("part=a/*.parquet")
+    instant = base.stem.rpartition("_")[2]
+    assert Table.open(table.uri, options).state().timeline.find(instant) is None
+    base.write_bytes(b"")
+    with pytest.raises(CorruptBaseFileError, match="is empty: it has lost its records"):
+        Table.open(table.uri, options).freshness()
