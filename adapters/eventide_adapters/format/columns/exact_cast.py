@@ -7,7 +7,7 @@ A floating-point number holds a text or a decimal if it gives the same digits ba
 0.10000000000000001 are doubles, and 99999999999999999.99 is none.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from typing import Any, Final
 
@@ -151,20 +151,13 @@ def refuse_unstated(own: Any, kind: Any, place: str) -> None:
 
     That is a time in a column of numbers, one without a zone in a column of times with one, and the reverse of both.
     """
-    for time, number in ((own, kind), (kind, own)):
-        if pa.types.is_temporal(time) and pa.types.is_integer(number):
-            raise InvalidRecordError(
-                f"{place} of type {own} does not fit the table's {kind}: nothing says in which unit; convert it before"
-            )
-    _refuse_unstated_zone(own, kind, place)
-    if is_list(own) and is_list(kind):
-        refuse_unstated(own.value_type, kind.value_type, f"an element of {place}")
-    elif pa.types.is_map(own) and pa.types.is_map(kind):
-        refuse_unstated(own.item_type, kind.item_type, f"a value of {place}")
-    elif pa.types.is_struct(own) and pa.types.is_struct(kind):
-        for field in kind:
-            if own.get_field_index(field.name) >= 0:
-                refuse_unstated(own.field(field.name).type, field.type, f"field {field.name!r} of {place}")
+    for given, wanted, at in _nested(own, kind, place):
+        for time, number in ((given, wanted), (wanted, given)):
+            if pa.types.is_temporal(time) and pa.types.is_integer(number):
+                raise InvalidRecordError(
+                    f"{at} of type {given} does not fit the table's {wanted}: nothing says in which unit; convert it before"
+                )
+        _refuse_unstated_zone(given, wanted, at)
 
 
 def _refuse_unstated_zone(own: Any, kind: Any, place: str) -> None:
@@ -178,16 +171,27 @@ def _refuse_unstated_zone(own: Any, kind: Any, place: str) -> None:
 
 def _refuse_unknown_fields(own: Any, kind: Any, place: str) -> None:
     """Raises InvalidRecordError for a nested field that the table's type lacks: Arrow would leave its values out."""
+    for given, wanted, at in _nested(own, kind, place):
+        if pa.types.is_struct(given) and pa.types.is_struct(wanted):
+            names = [field.name for field in wanted]
+            for field in given:
+                if field.name not in names:
+                    raise InvalidRecordError(
+                        f"{at} has no field {field.name!r} in the table; it has {', '.join(names)}"
+                    )
+
+
+def _nested(own: Any, kind: Any, place: str) -> Iterator[tuple[Any, Any, str]]:
+    """Both types, and those of what both contain, with the place of each; the outer ones first."""
+    yield own, kind, place
     if is_list(own) and is_list(kind):
-        _refuse_unknown_fields(own.value_type, kind.value_type, f"an element of {place}")
+        yield from _nested(own.value_type, kind.value_type, f"an element of {place}")
     elif pa.types.is_map(own) and pa.types.is_map(kind):
-        _refuse_unknown_fields(own.item_type, kind.item_type, f"a value of {place}")
+        yield from _nested(own.item_type, kind.item_type, f"a value of {place}")
     elif pa.types.is_struct(own) and pa.types.is_struct(kind):
-        names = [field.name for field in kind]
-        for field in own:
-            if field.name not in names:
-                raise InvalidRecordError(f"{place} has no field {field.name!r} in the table; it has {', '.join(names)}")
-            _refuse_unknown_fields(field.type, kind.field(field.name).type, f"field {field.name!r} of {place}")
+        for field in kind:
+            if own.get_field_index(field.name) >= 0:
+                yield from _nested(own.field(field.name).type, field.type, f"field {field.name!r} of {place}")
 
 
 def is_list(kind: Any) -> bool:

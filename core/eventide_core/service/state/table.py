@@ -1,6 +1,6 @@
 """A table's state at one moment: its settings, timeline, commits and file slices."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -225,20 +225,24 @@ class TableState:
                     check_undoing(self.timeline)  # a restore that isn't complete shows slices that were cleaned
                     is_unmarked = not any(file.partition == stat.partition for file in self.listing)
                     raise _not_whole(stat, present.get(stat.path), time, is_unmarked=is_unmarked)
-        self._require_bytes({stat.path for metadata in self.commits.values() for stat in metadata.stats})
+        self._require_bytes()
 
-    def _require_bytes(self, written: Collection[str]) -> None:
+    def _require_bytes(self) -> None:
         """Raises CorruptBaseFileError or CorruptLogBlockError for an empty file in a live slice, of an archived write.
 
         Not for a log file of version 6, which a writer that died may have left.
         """
-        for file_slice in self.view.latest_slices():
-            logs = file_slice.log_files if self.config.layout.names_logs_by_write else ()
-            for file in (*logs, *(() if file_slice.base_file is None else (file_slice.base_file,))):
-                if not file.size and file.path not in written:
-                    check_undoing(self.timeline)
-                    kind = CorruptLogBlockError if isinstance(file, LogFile) else CorruptBaseFileError
-                    raise kind(f"{file.path} is empty: it has lost its records; restore the file from a copy")
+        has_logs = self.config.layout.names_logs_by_write
+        for one in self.view.latest_slices():
+            bases = () if one.base_file is None else (one.base_file,)
+            for file in (*bases, *(one.log_files if has_logs else ())):
+                if file.size or any(
+                    stat.path == file.path for commit in self.commits.values() for stat in commit.stats
+                ):
+                    continue
+                check_undoing(self.timeline)
+                kind = CorruptLogBlockError if isinstance(file, LogFile) else CorruptBaseFileError
+                raise kind(f"{file.path} is empty: it has lost its records; restore the file from a copy")
 
     @property
     def schema(self) -> AvroSchema:
