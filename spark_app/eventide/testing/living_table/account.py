@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Any
 
 from eventide.bootstrap import Application
 from eventide.testing.histories import Commit, Layout, at_epoch
@@ -72,6 +73,7 @@ class Account:
     _plan_bytes: bytes = b""
     _since_plan: set[str] = field(default_factory=set[str])
     _archived: set[str] = field(default_factory=set[str])
+    _looked_at: Files = field(default_factory=dict[str, Any])
 
     def __post_init__(self) -> None:
         self.oracle = self._new_oracle()
@@ -119,6 +121,7 @@ class Account:
             self._since_plan.add(instant)
             event.tell(self.oracle)
         self._look_for_plan(application, files, is_alone=not changes)
+        self._looked_at = files
         return gone
 
     @property
@@ -204,15 +207,20 @@ class Account:
         return any(event.merged is not None and event.instant > plan for event in self.completed)
 
     def _planning(self, plan: CompactionPlan, files: Files, *, is_alone: bool) -> Completed:
-        """The result of the plan's completion. If nothing was written since the plan was made, no query may change."""
-        merged = merged_commits(plan, self.oracle, files, self.blocks)
+        """The result of the plan's completion. If nothing was written since the plan was made, no query may change.
+
+        One round of the service may plan again what is pending, run it, and clean what it merged: then the files of the last
+        look have the log files.
+        """
+        there = {**self._looked_at, **files}
+        merged = merged_commits(plan, self.oracle, there, self.blocks)
         planned = Completed(
             plan.instant,
             cut_ms=plan.cut_ms,
             merged=merged,
             exact_ms=exact_ms(plan),
-            known=known_commits(plan, merged, self.oracle, files, self.blocks),
-            above=commits_above(plan, self.oracle, files, self.blocks, self._since_plan),
+            known=known_commits(plan, merged, self.oracle, there, self.blocks),
+            above=commits_above(plan, self.oracle, there, self.blocks, self._since_plan),
         )
         if is_alone:
             after = self.oracle.copy()
