@@ -32,6 +32,7 @@ from eventide_core.config import LinkChoice
 from eventide_core.errors import EventideError, PlanMismatchError
 from eventide_core.ports import NoProgress
 from eventide_core.service.facts.needed_files import savepoints_of
+from eventide_core.service.state.table import TableState
 from eventide_core.table.timeline.instant import Action, Instant
 from eventide_core.table.timeline.plans import CutMode
 from eventide_core.table.timeline.timeline import Timeline
@@ -120,8 +121,13 @@ def end(application: Application) -> None:
 
 def restore(application: Application) -> None:
     """To the first savepoint, or ends the restore that is pending."""
-    for saved in sorted(savepoints_of(application.files, application.state()))[:1]:
+    for saved in sorted(savepoints_of(application.files, _state_beside_a_restore(application)))[:1]:
         application.restorer.restore(saved)
+
+
+def _state_beside_a_restore(application: Application) -> TableState:
+    """One that is pending may have deleted the files of what a process committed that woke."""
+    return TableState.load(application.files, requires_files=False)
 
 
 def save(application: Application) -> None:
@@ -150,7 +156,7 @@ OTHERS: Mapping[str, Sequence[Other]] = {
 
 def _heal(application: Application, notes: Hashable) -> Hashable:
     """The first thing that others do when everybody else is dead: end what is pending, one way or the other."""
-    for pending in application.state().timeline.pending:
+    for pending in _state_beside_a_restore(application).timeline.pending:
         if pending.action is Action.RESTORE:
             restore(application)
     application.rollback.undo_failed_writes()
