@@ -351,7 +351,9 @@ def _writer(_story: Story, _bench: Bench) -> Sleeper:
 
 
 def _executor(_story: Story, bench: Bench) -> Sleeper:
-    _plan(bench.process())
+    """Two of them run the same plan."""
+    if not bench.process().state().timeline.pending_plans:
+        _plan(bench.process())
     (plan,) = bench.process().state().timeline.pending_plans
     return Sleeper(partial(_execute, plan.requested_time))
 
