@@ -15,18 +15,19 @@ from functools import cached_property
 from typing import Final
 
 from eventide_adapters.format.avro.schema import table_fields
-from eventide_adapters.format.columns.arrow_numpy import ArrowType
-from eventide_adapters.format.metadata_records.records import (
-    Value,
-    column_stats_key,
-    column_stats_value,
-    partition_stats_key,
-    partition_stats_value,
-)
-from eventide_adapters.format.metadata_table.column_ranges import ColumnRange, log_ranges, table_ranges, widened
+from eventide_adapters.format.metadata_records.records import Value
+from eventide_adapters.format.metadata_table.column_ranges import log_ranges, table_ranges
 from eventide_adapters.format.metadata_table.file_contents import FileContents, Question
 from eventide_adapters.format.metadata_table.index_definitions import IndexDefinition, index_definition
-from eventide_adapters.format.metadata_table.stats import empty_statistics, range_record
+from eventide_adapters.format.metadata_table.stats import (
+    Ranges,
+    Records,
+    Spans,
+    empty_statistics,
+    range_records,
+    span_records,
+    widen,
+)
 from eventide_adapters.format.metadata_table.value_forms import ValueForm
 from eventide_core.ports import NewMetadataTable
 from eventide_core.table.files.file_name import BaseFileName, path_in
@@ -44,24 +45,16 @@ class RebuiltStatistics:
     contents: FileContents
     new: NewMetadataTable
 
-    def column_stats(self) -> Iterator[tuple[str, Value]]:
-        """Keys and values."""
+    def column_stats(self) -> Records:
         for (partition, path), ranges in self._ranges.items():
-            name = path.rpartition("/")[2]
-            for column, span in ranges.items():
-                yield column_stats_key(column, partition, name), column_stats_value(self._record(name, column, span))
+            yield from range_records(partition, path.rpartition("/")[2], ranges, self._models)
 
-    def partition_stats(self) -> Iterator[tuple[str, Value]]:
-        """Keys and values."""
-        spans: dict[tuple[str, str], ColumnRange] = {}
+    def partition_stats(self) -> Records:
+        spans = Spans()
         for read in self.new.rows.slices:
             for path in (read.base_path, *(path for path, _ in read.log_paths)):
-                for column, span in self._ranges.get((read.partition, path or ""), {}).items():
-                    known = spans.get((read.partition, column))
-                    spans[read.partition, column] = span if known is None else widened(known, span)
-        for (partition, column), span in spans.items():
-            record = self._record(partition, column, span) | {"isTightBound": True}
-            yield partition_stats_key(column, partition), partition_stats_value(record)
+                widen(spans, read.partition, self._ranges.get((read.partition, path or ""), {}))
+        return span_records(spans, self._models, is_merged=False)
 
     @cached_property
     def definition(self) -> IndexDefinition:
@@ -77,51 +70,47 @@ class RebuiltStatistics:
 
     @property
     def _default(self) -> tuple[str, ...]:
-        has_value_types = self.new.version >= _VERSION_WITH_VALUE_TYPES
-        fields = (field.arrow for field in table_fields(self.new.rows.shape.schema))
-        ordered = [f.name for f in fields if ValueForm.of(f.type, has_value_types=has_value_types) is not None]
+        ordered = self._ordered(has_value_types=self.new.version >= _VERSION_WITH_VALUE_TYPES)
         if not self.has_definition:
-            return tuple(ordered)
+            return ordered
         return (*_INDEXED_META_FIELDS, *[name for name in ordered if name not in META_FIELDS][:_COLUMNS_MAX])
 
     @cached_property
-    def _types(self) -> Mapping[str, ArrowType]:
-        """The types of the indexed columns that have an order."""
-        known = {field.arrow.name: field.arrow.type for field in table_fields(self.new.rows.shape.schema)}
-        types = {name: known[name] for name in self.definition.fields if name in known}
-        return {name: arrow for name, arrow in types.items() if self._form(arrow) is not None}
+    def _models(self) -> Mapping[str, Value]:
+        """A form for each of the indexed columns that have an order."""
+        has_value_types = self.definition.is_of_second_version
+        ordered = frozenset(self._ordered(has_value_types=has_value_types))
+        return {
+            name: empty_statistics(name, has_value_types=has_value_types)
+            for name in self.definition.fields
+            if name in ordered
+        }
 
-    def _form(self, arrow: ArrowType) -> ValueForm | None:
-        return ValueForm.of(arrow, has_value_types=self.definition.is_of_second_version)
+    def _ordered(self, *, has_value_types: bool) -> tuple[str, ...]:
+        """The columns of the table that have an order."""
+        fields = (field.arrow for field in table_fields(self.new.rows.shape.schema))
+        return tuple(f.name for f in fields if ValueForm.of(f.type, has_value_types=has_value_types) is not None)
 
     @cached_property
-    def _ranges(self) -> Mapping[tuple[str, str], Mapping[str, ColumnRange]]:
+    def _ranges(self) -> Mapping[tuple[str, str], Ranges]:
         """The ranges of each file by its partition and path."""
         tables, slices = [*self._tables()], [*self._slices()]
         answers = iter(self.contents.answers([question for _, question in (*tables, *slices)]))
-        by_file: dict[tuple[str, str], Mapping[str, ColumnRange]] = {place: next(answers) for place, _ in tables}
+        by_file: dict[tuple[str, str], Ranges] = {place: next(answers) for place, _ in tables}
         for (partition, _), of_logs in zip(slices, answers, strict=True):
             by_file.update({(partition, path): ranges for path, ranges in of_logs.items()})
         return {place: ranges for place, ranges in by_file.items() if any(one.value_count for one in ranges.values())}
 
     def _tables(self) -> Iterator[tuple[tuple[str, str], Question]]:
         """A question about each base file, with the partition and the path of the file."""
-        columns, shape = frozenset(self._types), self.new.rows.shape
+        columns, shape = frozenset(self._models), self.new.rows.shape
         for partition, files in self.new.files.items():
             for path in (path_in(partition, name) for name in files if BaseFileName.parse(name) is not None):
                 yield (partition, path), Question(table_ranges, (path, shape, columns))
 
     def _slices(self) -> Iterator[tuple[str, Question]]:
         """A question about the log files of each slice, with its partition: one of them may roll back blocks of another."""
-        columns, shape = frozenset(self._types), self.new.rows.shape
+        columns, shape = frozenset(self._models), self.new.rows.shape
         for read in self.new.rows.slices:
             if read.log_paths:
                 yield read.partition, Question(log_ranges, (read.log_paths, shape, read.blocks, columns))
-
-    def _record(self, name: str, column: str, span: ColumnRange) -> Value:
-        model = empty_statistics(column, has_value_types=self.definition.is_of_second_version)
-        if span.least is not None:
-            form = self._form(self._types[column])
-            assert form is not None  # of _types
-            model |= form.statistics()
-        return range_record(name, column, span, model)

@@ -11,7 +11,7 @@ Each of its partitions needs, for an action of the table at the instant C:
     secondary_index_*            the same: no key has another value
     expr_index_*                 `expression_index`
 
-If rows are written, `written_stats` defines their statistics, `record_index` the file groups of their keys, and
+If rows are written, `stats` defines their statistics, `record_index` the file groups of their keys, and
 `secondary_index` their values. Records with new columns need statistics whose form no existing record shows: if the
 table has column or partition statistics, such writes are refused. Also refused are a rollback of rows if there is a
 record index, and any action if the metadata table has a partition that isn't in this list. An index that cannot follow

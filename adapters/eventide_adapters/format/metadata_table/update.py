@@ -47,8 +47,7 @@ from eventide_adapters.format.metadata_table.group_records import (
 from eventide_adapters.format.metadata_table.index_definitions import index_definition
 from eventide_adapters.format.metadata_table.record_index import RecordIndexRules, key_questions
 from eventide_adapters.format.metadata_table.secondary_index import SecondaryIndex
-from eventide_adapters.format.metadata_table.stats import ColumnStatistics, removals
-from eventide_adapters.format.metadata_table.written_stats import WrittenStatistics
+from eventide_adapters.format.metadata_table.stats import statistics_of
 from eventide_core.errors import MetadataTableBusyError, UnsupportedTableError
 from eventide_core.ports import AddedFile, FileChanges, MetadataLog, MetadataUpdate
 from eventide_core.table.files.file_group_write import staging_directory
@@ -90,16 +89,10 @@ def prepared_update(
     read_ahead(reader, instant, changes, contents)
     records: dict[str, KeyedValues] = {FILES: _files_records(changes)}
     if COLUMN_STATS in reader.facts.partitions:
-        if changes.written is None:
-            moved = ColumnStatistics(reader, changes.added, contents)
-            records[COLUMN_STATS] = [*moved.records(), *removals(reader, changes.removed)]
-            of_partitions = moved.partition_stats()
-        else:
-            statistics = WrittenStatistics(reader, changes, changes.written, contents)
-            records[COLUMN_STATS] = list(statistics.column_stats())
-            of_partitions = statistics.partition_stats()
+        statistics = statistics_of(reader, changes, contents)
+        records[COLUMN_STATS] = list(statistics.column_stats())
         if PARTITION_STATS in reader.facts.partitions:
-            records[PARTITION_STATS] = list(of_partitions)
+            records[PARTITION_STATS] = list(statistics.partition_stats())
     if BLOOM_FILTERS in reader.facts.partitions:
         records[BLOOM_FILTERS] = _bloom_filters(instant, changes, contents)
     by_value = {partition: _by_value(reader, partition, changes) for partition in reader.facts.partitions}
@@ -139,10 +132,8 @@ def read_ahead(reader: MetadataTableReader, instant: str, changes: FileChanges, 
     Raises UnsupportedTableError for column statistics of an unknown form.
     """
     questions: list[Question] = []
-    if COLUMN_STATS in reader.facts.partitions and changes.written is not None:
-        questions += WrittenStatistics(reader, changes, changes.written, contents).questions()
-    elif COLUMN_STATS in reader.facts.partitions:
-        questions += ColumnStatistics(reader, changes.added, contents).questions()
+    if COLUMN_STATS in reader.facts.partitions:
+        questions += statistics_of(reader, changes, contents).questions()
     if BLOOM_FILTERS in reader.facts.partitions:
         questions += [Question(filter_of_base, (file.path,)) for file in _bases(changes)]
     indexes = _key_indexes(reader, instant, changes)
