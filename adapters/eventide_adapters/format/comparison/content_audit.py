@@ -27,7 +27,7 @@ from eventide_adapters.format.base_file.parquet import BaseFooter
 from eventide_adapters.format.columns.event_times import event_times_ms
 from eventide_adapters.format.columns.field_path import column_at, top_level
 from eventide_adapters.format.comparison.wrong_keys import wrong_keys
-from eventide_adapters.format.log_content.keys import unreadable_in
+from eventide_adapters.format.log_content.records import unreadable_in
 from eventide_adapters.format.log_file.blocks import counting_blocks
 from eventide_adapters.format.log_file.event_times import event_time_range_of
 from eventide_adapters.format.log_file.records import BlockReader, DataBlock, DeleteBlock

@@ -15,6 +15,7 @@ from eventide_adapters.format.log_content.content import ArrowLogContent
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.errors import CorruptBaseFileError, InvalidFilterError, UnsupportedTableError
+from eventide_core.ports import SplitSlice
 from eventide_core.table.files.file_name import LogFileName
 from eventide_core.table.files.file_slice import LogFile
 from eventide_core.table.files.slice_read import BlockFilter, SliceRead
@@ -85,8 +86,8 @@ def test_histories_of_keys_name_them_as_delete_blocks_do(storage: MemoryStorage)
         name = LogFileName.parse(path.rpartition("/")[2])
         assert name is not None
         logs.append(LogFile(name, path, len(FILES[path])))
-    content = ArrowLogContent(storage)
-    (history,) = content.key_histories(BASE, logs[:1], logs[1:], SHAPE, BLOCKS, only_deleted=True)
+    content, split = ArrowLogContent(storage), SplitSlice(BASE, tuple(logs[:1]), tuple(logs[1:]))
+    (history,) = content.records.key_histories(split, SHAPE, BLOCKS, only_deleted=True)
     assert history.key == "id:c,ts:3"
 
 
