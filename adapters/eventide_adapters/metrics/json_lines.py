@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from eventide_adapters.metrics.options import METRICS_PREFIX, metrics_file
+from eventide_core.config import Options
 from eventide_core.errors import StorageError
 from eventide_core.table.catalog.metric import Metric
 
@@ -34,3 +36,7 @@ class JsonLines:
                 file.write(line)
         except OSError as error:
             raise StorageError(f"metrics file {self.path} cannot be written: {error.strerror}") from error
+
+
+def open_json_lines(options: Options) -> JsonLines:
+    return JsonLines(metrics_file(options), options.get(METRICS_PREFIX))

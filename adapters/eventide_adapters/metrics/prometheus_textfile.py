@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from os import getpid
 from pathlib import Path
 
+from eventide_adapters.metrics.options import METRICS_PREFIX, metrics_file
+from eventide_core.config import Options
 from eventide_core.errors import StorageError, printable
 from eventide_core.table.catalog.metric import Metric
 
@@ -46,6 +48,10 @@ class PrometheusTextfile:
             reason = "" if metric.reason is None else f',reason="{_label(metric.reason)}"'
             lines.append(f'{name}{{table="{_label(table)}"{reason}}} {metric.value!r}')
         return "".join(f"{line}\n" for line in lines)
+
+
+def open_textfile(options: Options) -> PrometheusTextfile:
+    return PrometheusTextfile(metrics_file(options), options.get(METRICS_PREFIX))
 
 
 def _label(text: str) -> str:
