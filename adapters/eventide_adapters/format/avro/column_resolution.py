@@ -20,8 +20,6 @@ from eventide_adapters.format.avro.type_promotion import promote
 from eventide_adapters.format.columns.arrow_numpy import ArrowColumn, empty_array, to_arrow
 from eventide_core.errors import RecordDecodeError, UnsupportedTableError
 
-"""Any pa.Array; the library's stubs type each kind apart."""
-
 
 def resolve_columns(
     columns: Mapping[str, ArrowColumn], count: int, target: Sequence[AvroField], place: str

@@ -17,8 +17,6 @@ import pyarrow.compute as pc
 
 from eventide_adapters.format.columns.arrow_numpy import ArrowColumn
 
-"""Any pa.Array; the library's stubs have a separate type for each kind."""
-
 _LEAST_PLAIN, _GREATEST_PLAIN = 1e-3, 1e7  # Java writes smaller and greater numbers with an exponent
 _UNITS = {"ms": 1_000, "us": 1}
 
