@@ -47,9 +47,8 @@ from eventide_adapters.format.parquet.inflated_pages import is_local
 from eventide_adapters.format.parquet.open_file import OpenBaseFile, open_base
 from eventide_adapters.format.parquet.output import LEVELS, ROW_GROUP_ROWS_MAX, ParquetOutput, avro_footer, unmarked
 from eventide_adapters.format.parquet.output import ROW_GROUP_BYTES as _ROW_GROUP_BYTES
-from eventide_adapters.format.parquet.prefetch import prefetch
 from eventide_adapters.format.parquet.row_pages import RowsOfGroups, batches_of
-from eventide_adapters.format.parquet.threads import processors, threads_at_most
+from eventide_adapters.format.parquet.threads import prefetch, processors, threads_at_most
 from eventide_core.access.threads import Handed, Threads
 from eventide_core.errors import CorruptBaseFileError, RecordDecodeError
 from eventide_core.ports import OutputFile, Storage
