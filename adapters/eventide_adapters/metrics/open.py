@@ -19,8 +19,8 @@ METRICS: Final = Adapters(
         Reporter.PROMETHEUS: "eventide_adapters.metrics.prometheus:open_prometheus",
         Reporter.PROMETHEUS_PUSHGATEWAY: "eventide_adapters.metrics.prometheus:open_push_gateway",
         Reporter.OPENTELEMETRY: "eventide_adapters.metrics.open_telemetry:open_open_telemetry",
-        Reporter.PROMETHEUS_TEXTFILE: "eventide_adapters.metrics.prometheus_textfile:open_textfile",
-        Reporter.JSON_LINES: "eventide_adapters.metrics.json_lines:open_json_lines",
+        Reporter.PROMETHEUS_TEXTFILE: "eventide_adapters.metrics.local_files:open_textfile",
+        Reporter.JSON_LINES: "eventide_adapters.metrics.local_files:open_json_lines",
     },
 )
 """The sinks by the name of their reporter. A factory gets the options."""

@@ -25,7 +25,7 @@ from eventide_adapters.format.base_file.parquet import (
     read_footer,
 )
 from eventide_adapters.format.columns.arrow_numpy import to_arrow, to_texts
-from eventide_adapters.format.log_file.change_log import encode_change_log
+from eventide_adapters.format.log_file.writer import encode_change_log
 from eventide_adapters.format.merge.base_merge import ChangedRows, SliceMerge
 from eventide_adapters.format.merge.left_overs import EarlyRecords, contradicted, encode_carried
 from eventide_adapters.format.merge.log_fold import FoldedLogFiles

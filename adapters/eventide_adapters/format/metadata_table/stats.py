@@ -60,13 +60,13 @@ _COUNTS: Final = ("valueCount", "nullCount", "totalSize", "totalUncompressedSize
 _UNKNOWN: Final = -1  # Hudi's counts and sizes of a removed file
 _EXAMPLES_MAX: Final = 64  # the most files whose statistics are looked up; each write covers all columns
 
-Records: TypeAlias = Iterator[tuple[str, Value]]
+StatRecords: TypeAlias = Iterator[tuple[str, Value]]
 """Keys and values of the metadata table."""
 
 Ranges: TypeAlias = Mapping[str, ColumnRange]
 """The range of each column of a file."""
 
-Spans: TypeAlias = dict[tuple[str, str], ColumnRange]
+PartitionRanges: TypeAlias = dict[tuple[str, str], ColumnRange]
 """The range of each partition and column."""
 
 
@@ -86,13 +86,13 @@ class MovedStatistics:
     changes: FileChanges
     contents: FileContents
     _known: dict[str, dict[str, Value]] = field(default_factory=dict[str, dict[str, Value]])
-    _with_nan: Spans = field(default_factory=Spans)
+    _with_nan: PartitionRanges = field(default_factory=PartitionRanges)
 
     def questions(self) -> list[Question]:
         """The questions about the new base files, after the first one, which is about their columns, has been asked."""
         return [*self._questions().values()]
 
-    def column_stats(self) -> Records:
+    def column_stats(self) -> StatRecords:
         """Raises UnsupportedTableError for statistics of an unknown form."""
         wanted = self._questions()
         models = column_models(self._known)
@@ -106,7 +106,7 @@ class MovedStatistics:
                 yield from file_records(file.partition, file.name, self._known[file.sources[0]])
         yield from _removals(self.reader, self.changes.removed)
 
-    def partition_stats(self) -> Records:
+    def partition_stats(self) -> StatRecords:
         return span_records(self._with_nan, column_models(self._known), is_merged=True)
 
     def _questions(self) -> dict[AddedFile, Question]:
@@ -128,7 +128,7 @@ class WrittenStatistics:
     changes: FileChanges
     written: WrittenRows
     contents: FileContents
-    _spans: Spans = field(default_factory=Spans)
+    _spans: PartitionRanges = field(default_factory=PartitionRanges)
     _models: Mapping[str, Value] = field(default_factory=dict[str, Value])
 
     def questions(self) -> list[Question]:
@@ -136,7 +136,7 @@ class WrittenStatistics:
         self._models = self._models or self._found_models()
         return [self._question(file) for file in self.changes.added]
 
-    def column_stats(self) -> Records:
+    def column_stats(self) -> StatRecords:
         """Raises UnsupportedTableError if the form of a column's statistics is not known."""
         questions = self.questions()
         self.contents.ask(questions)
@@ -146,7 +146,7 @@ class WrittenStatistics:
             yield from range_records(file.partition, file.name, ranges, self._models)
             widen(self._spans, file.partition, ranges)
 
-    def partition_stats(self) -> Records:
+    def partition_stats(self) -> StatRecords:
         return span_records(self._spans, self._models, is_merged=True)
 
     def _question(self, file: AddedFile) -> Question:
@@ -181,27 +181,27 @@ def statistics_of(
     return WrittenStatistics(reader, changes, changes.written, contents)
 
 
-def file_records(partition: str, name: str, statistics: Mapping[str, Value]) -> Records:
+def file_records(partition: str, name: str, statistics: Mapping[str, Value]) -> StatRecords:
     """The records of a file, from its statistics by column."""
     for column, stats in statistics.items():
         yield column_stats_key(column, partition, name), column_stats_value(stats | {"fileName": name})
 
 
-def range_records(partition: str, name: str, ranges: Ranges, models: Mapping[str, Value]) -> Records:
+def range_records(partition: str, name: str, ranges: Ranges, models: Mapping[str, Value]) -> StatRecords:
     """The records of a file, from its ranges. Raises UnsupportedTableError if Hudi has no statistics of a type."""
     return file_records(
         partition, name, {column: _statistics(r, column, models[column]) for column, r in ranges.items()}
     )
 
 
-def widen(spans: Spans, partition: str, ranges: Ranges) -> None:
+def widen(spans: PartitionRanges, partition: str, ranges: Ranges) -> None:
     """Makes the partition's ranges contain those of a file of it."""
     for column, span in ranges.items():
         known = spans.get((partition, column))
         spans[partition, column] = span if known is None else widened(known, span)
 
 
-def span_records(spans: Spans, models: Mapping[str, Value], *, is_merged: bool) -> Records:
+def span_records(spans: PartitionRanges, models: Mapping[str, Value], *, is_merged: bool) -> StatRecords:
     """The records of partitions. `is_merged`: a range is merged with the earlier ones, which would otherwise go.
 
     A merge would keep an earlier end that is NaN, which is greater than infinity. So a range with NaN takes the place of
@@ -216,7 +216,7 @@ def span_records(spans: Spans, models: Mapping[str, Value], *, is_merged: bool) 
         yield partition_stats_key(column, partition), partition_stats_value(record)
 
 
-def _removals(reader: MetadataTableReader, removed: Mapping[str, Sequence[str]]) -> Records:
+def _removals(reader: MetadataTableReader, removed: Mapping[str, Sequence[str]]) -> StatRecords:
     """The records that remove the statistics of files, given by partition.
 
     The columns are those in the table's index definition. If it names none, they are the columns of the latest schema.

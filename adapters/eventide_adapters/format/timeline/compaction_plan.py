@@ -81,7 +81,6 @@ def encode_plan(plan: CompactionPlan) -> bytes:
             _OPERATIONS_KEY: json.dumps([_encode_details(operation) for operation in plan.operations]),
         },
         "version": _PLAN_VERSION,
-        "strategy": None,
         "preserveHoodieMetadata": True,
         "missingSchedulePartitions": list(plan.partitions_with_logs),
     }
@@ -173,7 +172,6 @@ def encode_operation(plan: CompactionPlan, operation: PlannedOperation) -> dict[
         "fileId": operation.file_id,
         "partitionPath": operation.partition,
         "metrics": _metrics(operation, logs),
-        "bootstrapFilePath": None,
         "symlinkOperations": _symlinks(operation) if has_links else None,
     }
 

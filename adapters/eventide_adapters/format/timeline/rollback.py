@@ -33,8 +33,6 @@ _METADATA = ContainerSchema.named("rollback_metadata")
 _SAVEPOINT = ContainerSchema.named("savepoint_metadata")
 _RESTORE_PLAN = ContainerSchema.named("restore_plan")
 _RESTORE = ContainerSchema.named("restore_metadata")
-_VERSION = 1
-_RESTORE_PLAN_VERSION = 2  # Hudi's plan version: the plan names its savepoint
 
 
 def encode_rollback_plan(plan: RollbackPlan, root: str) -> bytes:
@@ -51,7 +49,6 @@ def encode_rollback_plan(plan: RollbackPlan, root: str) -> bytes:
             }
             for request in plan.requests
         ],
-        "version": _VERSION,
     }
     return write_container(_PLAN, record)
 
@@ -83,7 +80,6 @@ def rollback_record(metadata: RollbackMetadata, root: str) -> dict[str, Any]:
         "partitionMetadata": {
             partition: _partition_record(partition, part, root) for partition, part in metadata.partitions.items()
         },
-        "version": _VERSION,
         "instantsRollback": [target_record(target) for target in metadata.targets],
     }
 
@@ -179,7 +175,6 @@ def encode_savepoint(metadata: SavepointMetadata) -> bytes:
             partition: {"partitionPath": partition, "savepointDataFile": list(names)}
             for partition, names in metadata.files.items()
         },
-        "version": _VERSION,
     }
     return write_container(_SAVEPOINT, record)
 
@@ -210,7 +205,6 @@ def encode_restore_plan(plan: RestorePlan) -> bytes:
     """The bytes of `<instant>.restore.requested`."""
     record = {
         "instantsToRollback": [target_record(target) for target in plan.targets],
-        "version": _RESTORE_PLAN_VERSION,
         "savepointToRestoreTimestamp": plan.savepoint,
     }
     return write_container(_RESTORE_PLAN, record)
@@ -234,7 +228,6 @@ def encode_restore(metadata: RestoreMetadata, root: str) -> bytes:
         "hoodieRestoreMetadata": {
             target.instant: [rollback_record(done, root)] for done in metadata.rollbacks for target in done.targets
         },
-        "version": _VERSION,
         "restoreInstantInfo": [target_record(target) for done in metadata.rollbacks for target in done.targets],
     }
     return write_container(_RESTORE, record)
