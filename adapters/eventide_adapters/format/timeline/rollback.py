@@ -109,13 +109,11 @@ def target_record(target: RollbackTarget) -> dict[str, str]:
 
 
 def decode_target(document: Document) -> RollbackTarget:
-    action = document.required_text("action")
-    if action not in [str(known) for known in Action]:
-        raise document.wrong("action", "an action of a timeline")
+    action = document.member("action", Action, "an action of a timeline")
     instant = document.required_text("commitTime")
     if not is_instant_time(instant):
         raise document.wrong("commitTime", "the time of an instant")
-    return RollbackTarget(instant, Action(action))
+    return RollbackTarget(instant, action)
 
 
 def _decode_request(request: Document, path: str) -> RollbackRequest:
