@@ -113,7 +113,6 @@ class MetadataTableReader:
 
     @property
     def archive(self) -> ArchivedTimeline:
-        """The archived timeline of the metadata table. Reads nothing yet."""
         return archived_timeline(self.storage, self.facts.layout, self.archive_path)
 
     def slices(self, partition: str) -> tuple[FileSlice, ...]:
@@ -172,7 +171,6 @@ class MetadataTableReader:
         return sources, deleted
 
     def schema(self, file_slice: FileSlice) -> AvroSchema | None:
-        """The Avro schema of the latest values in a slice; None if it never had one."""
         for placed in reversed(self._log_blocks(file_slice)):
             if HeaderKey.SCHEMA in placed.block.header:
                 return placed.block.schema
@@ -182,11 +180,9 @@ class MetadataTableReader:
         return None if schema is None else AvroSchema.of(_text(schema, file_slice.base_file.path))
 
     def can_merge(self, partition: str) -> bool:
-        """Whether eventide knows how versions of a record are merged in that partition."""
         return can_merge(partition)
 
     def can_read(self, file_slice: FileSlice) -> bool:
-        """Whether eventide can read all blocks of a slice."""
         try:
             self.sources(file_slice)
         except UnsupportedTableError:

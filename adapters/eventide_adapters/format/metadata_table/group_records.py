@@ -122,14 +122,14 @@ def encoded_logs(
     staged = [Question(staged_keys, (question, rules, len(forms), staging)) for question in questions]
     contents.ask(staged)
 
-    def from_files() -> list[_StagedGroup]:
+    def from_files() -> list[_Group]:
         places: list[KeyPlaces] = [contents[question] for question in staged]
         return [
-            _StagedGroup(form, rules, tuple((place.path, place.parts[number]) for place in places), staging)
+            _Group(form, rules, tuple((place.path, place.parts[number]) for place in places))
             for number, form in enumerate(forms)
         ]
 
-    return contents.derive(name, partial(_staged, contents.storage), from_files, by_tasks=True)
+    return contents.derive(name, partial(_staged, contents.storage, staging), from_files, by_tasks=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +172,8 @@ def staged_keys(
 
 @dataclass(frozen=True, slots=True)
 class _Group:
+    """A file group. `parts` are its keys of each answer, or else the path and the byte ranges where they are staged."""
+
     form: LogForm
     rules: KeyIndexRules
     parts: tuple[Parts, ...]
@@ -180,24 +182,16 @@ class _Group:
         return EncodedLog(*self.rules.records(self.parts).encoded(self.form))
 
 
-@dataclass(frozen=True, slots=True)
-class _StagedGroup:
-    form: LogForm
-    rules: KeyIndexRules
-    places: tuple[tuple[str, tuple[tuple[int, int], ...]], ...]
-    staging: str
-
-
-def _staged(storage: Storage, group: _StagedGroup, /) -> EncodedLog:
+def _staged(storage: Storage, staging: str, group: _Group, /) -> EncodedLog:
     """Encodes the log file of a file group from staged keys, and stages it."""
 
     def keys(path: str, offset: int, length: int) -> Any:
         data = storage.read_range(path, offset, length)
         return pa.ipc.read_record_batch(pa.py_buffer(data), _PART).column(0)
 
-    parts = [[keys(path, *part) for part in ranges] for path, ranges in group.places]
+    parts = [[keys(path, *part) for part in ranges] for path, ranges in group.parts]
     count, data = group.rules.records(parts).encoded(group.form)
-    staged = StagedLog(f"{group.staging}/{uuid.uuid4()}", len(data))
+    staged = StagedLog(f"{staging}/{uuid.uuid4()}", len(data))
     storage.put(staged.path, data)
     return EncodedLog(count, staged)
 
