@@ -22,8 +22,7 @@ from eventide_adapters.format.base_file.key_range import (
     java_order,
     least_and_greatest,
 )
-from eventide_adapters.format.base_file.keyed import read_keyed_base
-from eventide_adapters.format.base_file.parquet import BaseFooter
+from eventide_adapters.format.base_file.parquet import BaseFooter, read_base
 from eventide_adapters.format.columns.event_times import event_times_ms
 from eventide_adapters.format.columns.field_path import column_at, top_level
 from eventide_adapters.format.log_content.records import unreadable_in
@@ -128,7 +127,7 @@ class ArrowContentAudit:
         fields = table_fields(shape.schema)
         parts: list[pa.Table] = []
         wrong: list[str] = []
-        for batch in read_keyed_base(self.storage, path, fields, shape):
+        for batch in read_base(self.storage, path, fields, shape):
             parts.append(_version(_valid(batch, path), shape))
             if keys is not None:
                 wrong += wrong_keys(batch, keys)

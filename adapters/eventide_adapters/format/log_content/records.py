@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from eventide_adapters.format.avro.event_time_properties import event_times_in_header
 from eventide_adapters.format.avro.schema import table_fields
-from eventide_adapters.format.base_file.keyed import read_keyed_base
+from eventide_adapters.format.base_file.parquet import read_base
 from eventide_adapters.format.columns.event_times import event_times_ms, unreadable_rows
 from eventide_adapters.format.columns.field_path import top_level
 from eventide_adapters.format.log_content.event_times import BlockEventTimes
@@ -112,7 +112,7 @@ class ArrowRecordContent:
         return histories(keys, base, left.of(keys), right.of(keys))
 
     def doubled_key(self, base_path: str, shape: RecordShape) -> str | None:
-        batches = read_keyed_base(self.storage, base_path, table_fields(shape.schema, (RECORD_KEY,)), shape)
+        batches = read_base(self.storage, base_path, table_fields(shape.schema, (RECORD_KEY,)), shape)
         index, numbers = KeyTable.numbered(pa.chunked_array((b.column(RECORD_KEY) for b in batches), pa.string()))
         if len(index.keys) == len(numbers):
             return None
@@ -133,6 +133,6 @@ def unreadable_in(
 def _base_versions(storage: Storage, path: str | None, shape: RecordShape, keys: Any) -> Iterator[VersionColumns]:
     if path is None:
         return
-    for batch in read_keyed_base(storage, path, table_fields(shape.schema, merge_columns(shape)), shape):
+    for batch in read_base(storage, path, table_fields(shape.schema, merge_columns(shape)), shape):
         orderings = orderings_of(batch, shape.ordering_fields)
         yield VersionColumns.of_keys(batch.column(RECORD_KEY), orderings, is_delete=False).of(keys)

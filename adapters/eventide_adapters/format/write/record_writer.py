@@ -19,8 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide_adapters.format.avro.schema import arrow_schema, table_fields
-from eventide_adapters.format.base_file.keyed import read_keyed_base_and_footer
-from eventide_adapters.format.base_file.parquet import BaseFileWriter
+from eventide_adapters.format.base_file.parquet import BaseFileWriter, read_base_and_footer
 from eventide_adapters.format.columns.event_times import event_time_range, event_times_ms
 from eventide_adapters.format.columns.field_path import column_at
 from eventide_adapters.format.log_file.delete_block import encode_delete_block
@@ -125,7 +124,7 @@ class RowWriter:
         if group.filled_up is None:
             return shape.records.marks_local_times, iter(())
         schema = shape.records.schema
-        footer, batches = read_keyed_base_and_footer(
+        footer, batches = read_base_and_footer(
             self.storage, group.filled_up.path, table_fields(schema), shape.records, ()
         )
         return footer.marks_local_times(schema), (_renamed(batch, name) for batch in batches)

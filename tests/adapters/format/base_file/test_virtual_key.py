@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from eventide_adapters.format.avro.schema import table_fields
-from eventide_adapters.format.base_file.keyed import read_keyed_base
+from eventide_adapters.format.base_file.parquet import read_base
 from eventide_adapters.format.base_file.virtual_key import with_record_keys
 from eventide_adapters.format.log_content.content import ArrowLogContent
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
@@ -117,6 +117,6 @@ def test_a_base_file_without_keys_is_corrupt_if_the_table_has_meta_fields(storag
     storage.put(BASE, base_file([bare("a", 1, "base")]).replace(b"_hoodie_record_key", b"_hoodie_record_kex"))
     with pytest.raises(CorruptBaseFileError, match=rf"base file {BASE} has a record without key"):
         list(ArrowSliceReader(storage).read(SliceRead("part=a", "f-0", BASE, (), BLOCKS), shape, None))
-    assert list(read_keyed_base(storage, BASE, table_fields(AvroSchema.of(SCHEMA), ["id"]), shape)), (
+    assert list(read_base(storage, BASE, table_fields(AvroSchema.of(SCHEMA), ["id"]), shape)), (
         "where no key is asked for"
     )
