@@ -82,7 +82,9 @@ class LogContent(Protocol):
         ...
 
     @property
-    def records(self) -> "RecordContent": ...
+    def records(self) -> "RecordContent":
+        """What needs more than the headers of most log files."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
