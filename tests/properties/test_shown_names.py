@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from eventide import Table
 from eventide.cli.console import Console, table_of
 from eventide.results.detail import Detail
-from eventide_adapters.metrics.json_lines import JsonLines
-from eventide_adapters.metrics.prometheus_textfile import PrometheusTextfile
+from eventide_adapters.metrics.local_files import JsonLines, PrometheusTextfile
 from eventide_core import errors
 from eventide_core.errors import EventideError, printable
 from eventide_core.table.catalog.metric import Metric

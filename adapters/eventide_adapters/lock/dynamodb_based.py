@@ -29,11 +29,13 @@ from typing import Any, Final, Self
 
 from eventide_adapters.aws_credentials import client_credentials, require_credentials
 from eventide_adapters.extras import install_command
+from eventide_adapters.lock.lock_names import path_hash, table_name
 from eventide_adapters.lock.renewal import Renewal
 from eventide_core.config import (
     DYNAMODB_BILLING_MODE,
     DYNAMODB_CREATION_TIMEOUT_MS,
     DYNAMODB_ENDPOINT,
+    DYNAMODB_PARTITION_KEY,
     DYNAMODB_READ_CAPACITY,
     DYNAMODB_REGION,
     DYNAMODB_TABLE,
@@ -42,7 +44,7 @@ from eventide_core.config import (
     Options,
 )
 from eventide_core.errors import ConfigError, LockError, LockLostError
-from eventide_core.ports import Clock
+from eventide_core.ports import Clock, Storage, TableLock
 
 _KEY: Final = "key"
 _OWNER: Final = "ownerName"
@@ -316,3 +318,12 @@ def _parse(item: Mapping[str, Mapping[str, str]], place: str) -> _LockItem:
             f"the table lock {place} is not a lock of Amazon's lock client: make sure that nobody works on the table, then "
             "delete the item"
         ) from None
+
+
+def open_dynamodb(storage: Storage, options: Options, clock: Clock, owner: str) -> TableLock:
+    return DynamoDBBasedLock(lambda: table_name(DYNAMODB_PARTITION_KEY, storage, options), options, clock, owner)
+
+
+def open_dynamodb_implicit(storage: Storage, options: Options, clock: Clock, owner: str) -> TableLock:
+    hashed = path_hash(storage, options)
+    return DynamoDBBasedLock(lambda: hashed, options, clock, owner)

@@ -29,7 +29,7 @@ from eventide_core.config import (
     Options,
 )
 from eventide_core.errors import CatalogError, ConfigError, LockError, LockLostError
-from eventide_core.ports import Clock
+from eventide_core.ports import Clock, Storage, TableLock
 
 _EXCLUSIVE: Final = 3  # LockType
 _TABLE: Final = 2  # LockLevel
@@ -168,3 +168,7 @@ class HiveMetastoreBasedLease:
         # One connection handles one request at a time.
         with self._one_at_a_time, self._lock.asking("confirm it"):
             return ask()
+
+
+def open_hive_metastore(storage: Storage, options: Options, clock: Clock, owner: str) -> TableLock:  # noqa: ARG001
+    return HiveMetastoreBasedLock(options, clock, owner)

@@ -16,11 +16,11 @@ LOCKS: Final = Adapters(
     {
         "file-system-based": "eventide_adapters.lock.file_system_based:FileSystemBasedLock",
         "storage-based": "eventide_adapters.lock.storage_based:StorageBasedLock",
-        "zookeeper-based": "eventide_adapters.lock.built_in:open_zookeeper",
-        "zookeeper-based-implicit": "eventide_adapters.lock.built_in:open_zookeeper_implicit",
-        "dynamodb-based": "eventide_adapters.lock.built_in:open_dynamodb",
-        "dynamodb-based-implicit": "eventide_adapters.lock.built_in:open_dynamodb_implicit",
-        "hivemetastore-based": "eventide_adapters.lock.built_in:open_hive_metastore",
+        "zookeeper-based": "eventide_adapters.lock.zookeeper_based:open_zookeeper",
+        "zookeeper-based-implicit": "eventide_adapters.lock.zookeeper_based:open_zookeeper_implicit",
+        "dynamodb-based": "eventide_adapters.lock.dynamodb_based:open_dynamodb",
+        "dynamodb-based-implicit": "eventide_adapters.lock.dynamodb_based:open_dynamodb_implicit",
+        "hivemetastore-based": "eventide_adapters.lock.hivemetastore_based:open_hive_metastore",
     },
 )
 """The locks by name. A factory is called as factory(storage, options, clock, owner), and makes no request."""

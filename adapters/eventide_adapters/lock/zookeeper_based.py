@@ -16,16 +16,22 @@ from importlib.util import find_spec
 from typing import Any, ClassVar, Final, Self
 
 from eventide_adapters.extras import install_command
+from eventide_adapters.lock.lock_names import path_hash, table_name
 from eventide_adapters.lock.renewal import Renewal
 from eventide_core.config import (
+    LOCK_PROVIDER,
     LOCK_WAIT_MS,
+    ZOOKEEPER_BASE_PATH,
     ZOOKEEPER_CONNECTION_TIMEOUT_MS,
+    ZOOKEEPER_LOCK_KEY,
     ZOOKEEPER_SESSION_TIMEOUT_MS,
     ZOOKEEPER_URL,
     Options,
 )
 from eventide_core.errors import ConfigError, LockError, LockLostError
+from eventide_core.ports import Clock, Storage, TableLock
 
+_IMPLICIT_ZOOKEEPER_KEY: Final = "lock_key"  # Hudi's
 _LOCK_NAME: Final = "-lock-"  # Curator orders contenders by the text after the last "lock-" of their names
 
 
@@ -160,3 +166,22 @@ def _kazoo() -> Any:
     import kazoo.handlers.threading
 
     return kazoo
+
+
+def open_zookeeper(storage: Storage, options: Options, clock: Clock, owner: str) -> TableLock:  # noqa: ARG001
+    return ZookeeperBasedLock(lambda: _zookeeper_path(storage, options), options, owner)
+
+
+def open_zookeeper_implicit(storage: Storage, options: Options, clock: Clock, owner: str) -> TableLock:  # noqa: ARG001
+    hashed = path_hash(storage, options)
+    return ZookeeperBasedLock(lambda: f"/tmp/{hashed}/{_IMPLICIT_ZOOKEEPER_KEY}", options, owner)
+
+
+def _zookeeper_path(storage: Storage, options: Options) -> str:
+    base = options.get(ZOOKEEPER_BASE_PATH)
+    if base is None:
+        raise ConfigError(
+            f"option {ZOOKEEPER_BASE_PATH} is missing: name the path in ZooKeeper below which the table's writers "
+            f"keep their locks, or set {LOCK_PROVIDER} to zookeeper-based-implicit for every writer"
+        )
+    return f"{base}/{table_name(ZOOKEEPER_LOCK_KEY, storage, options)}"

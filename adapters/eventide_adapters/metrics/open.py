@@ -16,11 +16,11 @@ from eventide_core.ports import MetricsSink, Unreported
 METRICS: Final = Adapters(
     "eventide.metrics",
     {
-        Reporter.PROMETHEUS: "eventide_adapters.metrics.built_in:open_prometheus",
-        Reporter.PROMETHEUS_PUSHGATEWAY: "eventide_adapters.metrics.built_in:open_push_gateway",
-        Reporter.OPENTELEMETRY: "eventide_adapters.metrics.built_in:open_open_telemetry",
-        Reporter.PROMETHEUS_TEXTFILE: "eventide_adapters.metrics.built_in:open_textfile",
-        Reporter.JSON_LINES: "eventide_adapters.metrics.built_in:open_json_lines",
+        Reporter.PROMETHEUS: "eventide_adapters.metrics.prometheus:open_prometheus",
+        Reporter.PROMETHEUS_PUSHGATEWAY: "eventide_adapters.metrics.prometheus:open_push_gateway",
+        Reporter.OPENTELEMETRY: "eventide_adapters.metrics.open_telemetry:open_open_telemetry",
+        Reporter.PROMETHEUS_TEXTFILE: "eventide_adapters.metrics.local_files:open_textfile",
+        Reporter.JSON_LINES: "eventide_adapters.metrics.local_files:open_json_lines",
     },
 )
 """The sinks by the name of their reporter. A factory gets the options."""

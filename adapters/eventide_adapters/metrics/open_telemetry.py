@@ -13,6 +13,8 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader, MetricExportResult, MetricsData
 from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 
+from eventide_adapters.metrics.options import METRICS_PREFIX, OTLP_ENDPOINT
+from eventide_core.config import Options
 from eventide_core.errors import StorageError
 from eventide_core.table.catalog.metric import Metric
 
@@ -58,3 +60,7 @@ class OpenTelemetry:
         provider.shutdown()
         assert data is not None
         return data
+
+
+def open_open_telemetry(options: Options) -> OpenTelemetry:
+    return OpenTelemetry(options.get(OTLP_ENDPOINT), options.get(METRICS_PREFIX))

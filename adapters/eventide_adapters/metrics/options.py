@@ -2,7 +2,9 @@
 
 from enum import StrEnum
 
+from eventide_core.config import Options
 from eventide_core.config.option import FLAG, TEXT, Option, choice, whole_number
+from eventide_core.errors import ConfigError
 
 _PORT = whole_number(1, 65_535)
 
@@ -101,3 +103,12 @@ OTLP_ENDPOINT = Option(
     "The whole URL for metrics by OTLP over HTTP.",
     otherwise="as OpenTelemetry's own variables say",
 )
+
+
+def metrics_file(options: Options) -> str:
+    path = options.get(METRICS_FILE)
+    if path is None:
+        raise ConfigError(
+            f"{METRICS_ON} is true, but no option states where metrics go: set the file as {METRICS_FILE}"
+        )
+    return path

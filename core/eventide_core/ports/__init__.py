@@ -5,7 +5,16 @@ UnsafePathError. An adapter answers a failing world with StorageError or EngineE
 """
 
 from eventide_core.ports.catalog import Catalog, DatasetCatalog
-from eventide_core.ports.content import BaseContent, ContentAudit, LogContent, LogSummary, TimedKey, UnreadableEventTime
+from eventide_core.ports.content import (
+    BaseContent,
+    ContentAudit,
+    LogContent,
+    LogSummary,
+    RecordContent,
+    SplitSlice,
+    TimedKey,
+    UnreadableEventTime,
+)
 from eventide_core.ports.locking import Heartbeats, Lease, TableLock
 from eventide_core.ports.metadata_table import (
     AddedFile,
@@ -87,9 +96,11 @@ __all__ = [
     "NoProgress",
     "OutputFile",
     "Progress",
+    "RecordContent",
     "RunningTask",
     "SliceMerger",
     "SliceReader",
+    "SplitSlice",
     "StagedLog",
     "Storage",
     "TableLock",

@@ -1,6 +1,6 @@
 """What base and log files hold, without their records."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -81,8 +81,32 @@ class LogContent(Protocol):
         """
         ...
 
+    @property
+    def records(self) -> "RecordContent":
+        """What needs more than the headers of most log files."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SplitSlice:
+    """The two sides into which a plan splits a slice.
+
+    `base_path` and `merged` are one side, `left_overs` the other. What lies before `early_before_ms` in `left_overs` (None:
+    nothing), or has no event time, belongs to both sides; but not in the log files `above`, by path.
+    """
+
+    base_path: str | None
+    merged: tuple[LogFile, ...]
+    left_overs: tuple[LogFile, ...]
+    early_before_ms: int | None = None
+    above: frozenset[str] = frozenset()
+
+
+class RecordContent(Protocol):
+    """What the records of files show, answered without handing them out. Raises as `LogContent` does."""
+
     def count_before(self, log: LogFile, shape: RecordShape, threshold_ms: int, blocks: BlockFilter) -> int:
-        """The number of its records and deletes with an event time before the threshold."""
+        """The number of its records and deletes with an event time before the threshold. Unknown ones don't count."""
         ...
 
     def latest_keys(
@@ -101,21 +125,11 @@ class LogContent(Protocol):
         ...
 
     def key_histories(
-        self,
-        base_path: str | None,
-        merged: Sequence[LogFile],
-        left_overs: Sequence[LogFile],
-        shape: RecordShape,
-        blocks: BlockFilter,
-        *,
-        only_deleted: bool,
-        early_before_ms: int | None,
-        above: Collection[str],
+        self, split: SplitSlice, shape: RecordShape, blocks: BlockFilter, *, only_deleted: bool
     ) -> tuple[KeyHistory, ...]:
-        """The histories of the keys that both sides hold; `only_deleted`: of those, the ones with a delete in either.
+        """The histories of the keys on both sides, in the order of their first appearance on the merged side.
 
-        What lies before `early_before_ms` in `left_overs` (None: nothing), or has no event time, belongs to both sides; but
-        not in the log files `above`, by path.
+        `only_deleted`: of those, the ones with a delete in either.
         """
         ...
 

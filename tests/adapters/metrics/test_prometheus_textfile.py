@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from eventide_adapters.metrics.prometheus_textfile import PrometheusTextfile
+from eventide_adapters.metrics.local_files import PrometheusTextfile
 from eventide_core.errors import StorageError
 from eventide_core.table.catalog.metric import Metric
 

@@ -13,10 +13,9 @@ from pyspark.sql.types import StructType
 
 from eventide import Table
 from eventide.spark.types import arrow_schema_of
-from eventide_adapters.format.metadata_records.log_form import LogForm
 from eventide_adapters.format.metadata_table import group_records
 from eventide_adapters.format.metadata_table.file_contents import Question
-from eventide_adapters.format.metadata_table.group_records import GroupRecords
+from eventide_adapters.format.metadata_table.group_records import GroupRecords, LogForm
 from eventide_adapters.format.metadata_table.table import HudiMetadataTable
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.config import (

@@ -103,3 +103,15 @@ def test_what_stands_beside_tables_names_what_it_cannot_use(value: Any, table: T
     _try(lambda: eventide.stream_sink(table.uri, value))
     _try(lambda: table.freshness().has_reached(value))
     _try(lambda: table.windows("1h", "billing").open_window(value))
+
+
+def test_a_delete_marker_in_a_column_that_the_table_lacks_marks_nothing(tmp_path: Path) -> None:
+    """As readers have it. A write failed with a KeyError."""
+    rows = pa.table({"id": ["a"], "at": [1_700_000_000_000]})
+    Table.create(tmp_path / "t", schema=rows.schema, record_key="id", event_time="at")
+    properties = tmp_path / "t" / ".hoodie" / "hoodie.properties"
+    merging = "hoodie.record.merge.property.hoodie.payload.delete"
+    properties.write_text(f"{properties.read_text()}{merging}.field=op\n{merging}.marker=d\n")
+    table = Table.open(tmp_path / "t")
+    table.upsert(rows)
+    assert table.snapshot().to_arrow().column("id").to_pylist() == ["a"]

@@ -7,8 +7,10 @@ branch of a tagged union into a separate record, which takes no bytes and whose 
 
 import io
 import struct
-from collections.abc import Collection, Sequence
-from itertools import accumulate, count
+from collections.abc import Callable, Collection, Sequence
+from decimal import Decimal
+from functools import partial
+from itertools import count
 from typing import Any
 
 import fastavro
@@ -123,52 +125,34 @@ def _type_schema(avro_type: AvroType, numbers: "count[int]") -> Any:
 
 
 def _array(avro_type: AvroType, values: Sequence[Any]) -> Any:
-    arrow = avro_type.arrow
+    """The values that fastavro returns, as an array. Raises ArrowInvalid or OverflowError for one that doesn't fit."""
+    convert = _converter(avro_type)
+    if convert is not None:
+        values = [None if value is None else convert(value) for value in values]
+    return pa.array(values, avro_type.arrow)
+
+
+def _converter(avro_type: AvroType) -> Callable[[Any], Any] | None:
+    """Makes of a value what Arrow takes in its place: pairs of a map, numbers of decimals. None if Arrow takes the value."""
+    parts = {field.name: convert for field in avro_type.fields if (convert := _converter(field.type)) is not None}
+
+    def converted(name: str, value: Any) -> Any:
+        return value if value is None or name not in parts else parts[name](value)
+
     match avro_type.kind:
-        case "record":
-            return _struct(avro_type, values)
-        case "union" if avro_type.is_tagged_union:
-            return _struct(avro_type, values)
-        case "array":
-            items = _array(avro_type.fields[0].type, [item for value in values for item in value or ()])
-            return pa.ListArray.from_arrays(_offsets(values), items, type=arrow)
+        case "bytes" | "fixed" if pa.types.is_decimal(avro_type.arrow):
+            return partial(_decimal, avro_type.arrow.scale)
         case "map":
-            keys = pa.array([key for value in values for key in value or ()], pa.string())
-            items = _array(avro_type.fields[0].type, [item for value in values for item in (value or {}).values()])
-            return pa.MapArray.from_arrays(_offsets(values), keys, items, type=arrow)
-        case "bytes" | "fixed" if pa.types.is_decimal(arrow):
-            return _decimals(arrow, values)
-        case "int" | "long":
-            storage = pa.int32() if avro_type.kind == "int" else pa.int64()
-            return pa.array(values, storage).view(arrow)
+            return lambda value: [(key, converted(avro_type.fields[0].name, item)) for key, item in value.items()]
+        case "array" if parts:
+            return lambda value: [converted(avro_type.fields[0].name, item) for item in value]
+        case "record" | "union" if parts and pa.types.is_struct(avro_type.arrow):
+            return lambda value: {name: converted(name, part) for name, part in value.items()}
         case _:
-            return pa.array(values, arrow)
+            return None
 
 
-def _struct(avro_type: AvroType, values: Sequence[Any]) -> Any:
-    children = [
-        _array(field.type, [None if value is None else value.get(field.name) for value in values])
-        for field in avro_type.fields
-    ]
-    fields = [avro_type.arrow.field(i) for i in range(len(children))]
-    mask = pa.array([value is None for value in values], pa.bool_())
-    return pa.StructArray.from_arrays(children, fields=fields, mask=mask)
-
-
-def _offsets(values: Sequence[Any]) -> Any:
-    """The start of each collection and the end of the last one. The start of a null collection is null."""
-    bounds = list(accumulate((len(value or ()) for value in values), initial=0))
-    mask = np.array([value is None for value in values] + [False], np.bool_)
-    return pa.array(np.array(bounds, np.int64), pa.int32(), mask=mask)
-
-
-def _decimals(arrow: pa.DataType, values: Sequence[bytes | None]) -> "pa.Array[Any]":
-    if any(value is not None and not 0 < len(value) <= 16 for value in values):
+def _decimal(scale: int, value: bytes) -> Decimal:
+    if not 0 < len(value) <= 16:
         raise pa.ArrowInvalid("a decimal of 0 or more than 16 bytes")
-    numbers = b"".join(
-        int.from_bytes(value or b"", "big", signed=True).to_bytes(16, "little", signed=True) for value in values
-    )
-    valid = np.packbits(np.array([value is not None for value in values], np.bool_), bitorder="little")
-    decimals = pa.Array.from_buffers(arrow, len(values), [pa.py_buffer(valid.data), pa.py_buffer(numbers)])
-    decimals.validate(full=True)
-    return decimals
+    return Decimal(f"{int.from_bytes(value, 'big', signed=True)}E-{scale}")

@@ -60,8 +60,6 @@ _DECIMAL_BYTES_MAX = 16
 _DEPTH_MAX = 64
 _VALUES_MAX = 1 << 16  # values of one record, including nested ones; each is a Parquet column
 
-"""Any pa.DataType. The library's stubs have a separate type for each kind, which is only known at run time."""
-
 
 @dataclass(frozen=True, slots=True)
 class AvroType:

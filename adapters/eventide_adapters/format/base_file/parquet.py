@@ -25,13 +25,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from eventide_adapters.format.avro.column_resolution import check_columns, resolve_columns
-from eventide_adapters.format.avro.schema import AvroField, arrow_schema
+from eventide_adapters.format.avro.schema import AvroField, arrow_schema, table_fields
 from eventide_adapters.format.base_file.key_range import (
     MAX_KEY_FOOTER,
     MIN_KEY_FOOTER,
     java_order,
     least_and_greatest,
 )
+from eventide_adapters.format.base_file.virtual_key import with_record_keys
 from eventide_adapters.format.parquet.bloom_filter import (
     FOOTER_KEY,
     SIMPLE,
@@ -47,13 +48,14 @@ from eventide_adapters.format.parquet.inflated_pages import is_local
 from eventide_adapters.format.parquet.open_file import OpenBaseFile, open_base
 from eventide_adapters.format.parquet.output import LEVELS, ROW_GROUP_ROWS_MAX, ParquetOutput, avro_footer, unmarked
 from eventide_adapters.format.parquet.output import ROW_GROUP_BYTES as _ROW_GROUP_BYTES
-from eventide_adapters.format.parquet.prefetch import prefetch
 from eventide_adapters.format.parquet.row_pages import RowsOfGroups, batches_of
-from eventide_adapters.format.parquet.threads import processors, threads_at_most
+from eventide_adapters.format.parquet.threads import prefetch, processors, threads_at_most
 from eventide_core.access.threads import Handed, Threads
 from eventide_core.errors import CorruptBaseFileError, RecordDecodeError
 from eventide_core.ports import OutputFile, Storage
+from eventide_core.table.files.base_columns import columns_in_base
 from eventide_core.table.records.column_names import FileColumns
+from eventide_core.table.records.record_shape import RecordShape
 from eventide_core.table.records.schema import RECORD_KEY, AvroSchema
 
 _BATCH_ROWS: Final = 1 << 17
@@ -69,42 +71,46 @@ def read_base(
     storage: Storage,
     path: str,
     target: Sequence[AvroField],
+    shape: RecordShape | None = None,
     dictionary_candidates: Collection[str] = (),
     choice: Callable[[OpenBaseFile], RowsOfGroups] | None = None,
-    named: FileColumns | None = None,
     few_rows: int | None = None,
+    *,
+    named: FileColumns | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The file's records in the columns and types of `target`, in the file's order.
 
-    `named` are the names of the columns in the file; None if they are those of `target`.
+    With the table's `shape`, record keys are checked, or computed for a table without meta fields if `target` has their
+    column, and columns may have other names in the file. Without it, `named` are these names; None if they are the same.
 
     Strings of the columns `dictionary_candidates` come as dictionaries if they have few distinct values
     (dictionary_columns.py). `choice` returns rows that are enough; None: all.
     `few_rows`: the caller will soon stop, so batches have no more rows than that, and none is prefetched.
 
-    Raises MissingFileError; CorruptBaseFileError if the file is not Parquet or a value doesn't fit its column;
+    Raises MissingFileError; CorruptBaseFileError if the file is not Parquet, a value doesn't fit its column, or a record has
+    no key in a table with meta fields, as if the footer names the column differently, because no checksum covers a footer;
     UnsupportedTableError if a column's type doesn't fit the target's type.
     """
-    wanted = _Wanted.of(path, target, dictionary_candidates, named)
+    wanted = _Wanted.of(path, target, shape, dictionary_candidates, named)
     with open_base(storage, path, wanted.dictionary_candidates) as file:
         chosen = None if choice is None else choice(file)
         if chosen is None or len(chosen):
             if few_rows is None:
-                yield from _batches_ahead(file, wanted, _QUERY_BATCH_BYTES, chosen)
+                batches = _batches_ahead(file, wanted, _QUERY_BATCH_BYTES, chosen)
             else:
-                yield from _batches(file, wanted, _QUERY_BATCH_BYTES, chosen, few_rows)
+                batches = _batches(file, wanted, _QUERY_BATCH_BYTES, chosen, few_rows)
+            yield from wanted.keyed(batches)
 
 
 def read_base_and_footer(
     storage: Storage,
     path: str,
     target: Sequence[AvroField],
+    shape: RecordShape,
     dictionary_candidates: Collection[str] = (),
-    named: FileColumns | None = None,
 ) -> "tuple[BaseFooter, Iterator[pa.RecordBatch]]":
-    """The footer and the records of a file. Opens it once. Raises the same errors as `read_base`."""
-    wanted = _Wanted.of(path, target, dictionary_candidates, named)
-    opened = _footer_then_batches(storage, path, wanted)
+    """The footer and the records of a file. Opens it once, immediately. Raises the same errors as `read_base`."""
+    opened = _footer_then_batches(storage, path, _Wanted.of(path, target, shape, dictionary_candidates, None))
     footer: Any = next(opened)
     records: Any = opened
     return footer, records
@@ -112,29 +118,60 @@ def read_base_and_footer(
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """What to read of the base file that `place` names."""
+    """What to read of the base file at `path`: columns, and then those of them in `names`, with keys by the `shape`."""
 
+    path: str
     target: Sequence[AvroField]
+    names: Sequence[str]
+    shape: RecordShape | None
     dictionary_candidates: Collection[str]
-    place: str
     named: FileColumns | None
 
     @classmethod
     def of(
-        cls, path: str, target: Sequence[AvroField], dictionary_candidates: Collection[str], named: FileColumns | None
+        cls,
+        path: str,
+        target: Sequence[AvroField],
+        shape: RecordShape | None,
+        dictionary_candidates: Collection[str],
+        named: FileColumns | None,
     ) -> "_Wanted":
         """Dictionaries are asked for by the names in the file, so a file with other names gets none."""
-        return cls(target, dictionary_candidates if named is None else (), f"base file {path}", named)
+        names = [field.name for field in target]
+        if shape is not None:
+            named = columns_in_base(shape, path)
+            if shape.key_fields and RECORD_KEY in names:
+                target = table_fields(shape.schema, {*names, *shape.key_fields})
+        return cls(path, target, names, shape, dictionary_candidates if named is None else (), named)
+
+    @property
+    def place(self) -> str:
+        return f"base file {self.path}"
 
     def source(self, name: str) -> str | None:
         """The name in the file."""
         return name if self.named is None else self.named.source(name)
 
+    def keyed(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The batches with their record keys."""
+        if self.shape is None:
+            yield from batches
+            return
+        for batch in batches:
+            if self.shape.key_fields:
+                yield with_record_keys(batch, self.shape.key_fields).select(self.names)
+                continue
+            if RECORD_KEY in self.names and batch.column(RECORD_KEY).null_count:
+                raise CorruptBaseFileError(
+                    f"{self.place} has a record without key; restore it, or roll back the commit that wrote it"
+                )
+            yield batch
+
 
 def _footer_then_batches(storage: Storage, path: str, wanted: _Wanted) -> "Iterator[BaseFooter | pa.RecordBatch]":
     with open_base(storage, path, wanted.dictionary_candidates) as file:
         yield BaseFooter.of(file)
-        yield from _batches_ahead(file, wanted, _BATCH_BYTES)
+        yield from wanted.keyed(_batches_ahead(file, wanted, _BATCH_BYTES))
 
 
 def _batches_ahead(

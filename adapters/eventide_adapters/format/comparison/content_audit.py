@@ -22,12 +22,10 @@ from eventide_adapters.format.base_file.key_range import (
     java_order,
     least_and_greatest,
 )
-from eventide_adapters.format.base_file.keyed import read_keyed_base
-from eventide_adapters.format.base_file.parquet import BaseFooter
+from eventide_adapters.format.base_file.parquet import BaseFooter, read_base
 from eventide_adapters.format.columns.event_times import event_times_ms
 from eventide_adapters.format.columns.field_path import column_at, top_level
-from eventide_adapters.format.comparison.wrong_keys import wrong_keys
-from eventide_adapters.format.log_content.keys import unreadable_in
+from eventide_adapters.format.log_content.records import unreadable_in
 from eventide_adapters.format.log_file.blocks import counting_blocks
 from eventide_adapters.format.log_file.event_times import event_time_range_of
 from eventide_adapters.format.log_file.records import BlockReader, DataBlock, DeleteBlock
@@ -129,7 +127,7 @@ class ArrowContentAudit:
         fields = table_fields(shape.schema)
         parts: list[pa.Table] = []
         wrong: list[str] = []
-        for batch in read_keyed_base(self.storage, path, fields, shape):
+        for batch in read_base(self.storage, path, fields, shape):
             parts.append(_version(_valid(batch, path), shape))
             if keys is not None:
                 wrong += wrong_keys(batch, keys)
@@ -337,3 +335,31 @@ def _changed(old: pa.Table, new: pa.Table) -> StrayKeys | None:
             pairs = zip(left.to_pylist(), right.to_pylist(), strict=True)
             differs |= np.fromiter((repr(a) != repr(b) for a, b in pairs), np.bool_, len(old))
     return _stray(old.column(RECORD_KEY).filter(pa.array(differs)))
+
+
+def wrong_keys(records: pa.RecordBatch, keys: KeyFormat) -> list[str]:
+    """The record keys that the key fields don't give.
+
+    Compares only texts and whole numbers, whose form in a key is the same in every Hudi version. With one field, a key may
+    be the value or name its field: the versions differ.
+    """
+    at = records.schema.get_all_field_indices
+    if any(len(at(name)) != 1 or not _has_one_form(records.schema.field(name).type) for name in keys.key_fields):
+        return []
+    parts: list[Any] = [records.column(name).cast(pa.string()) for name in keys.key_fields]
+    named: list[Any] = []
+    for name, part in zip(keys.key_fields, parts, strict=True):
+        named += [f"{',' if named else ''}{name}:", part]
+    stored: Any = records.column(RECORD_KEY)
+    is_wrong: Any = pc.not_equal(stored, pc.binary_join_element_wise(*named, ""))
+    if len(parts) == 1:
+        is_wrong = pc.and_(is_wrong, pc.not_equal(stored, parts[0]))
+    # Hudi writes a name of its own for a null or an empty text.
+    for part in parts:
+        is_wrong = pc.and_(is_wrong, pc.not_equal(part, pa.scalar("")))
+    wrong: list[str] = stored.filter(is_wrong, null_selection_behavior="drop").to_pylist()
+    return wrong
+
+
+def _has_one_form(kind: pa.DataType) -> bool:
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_integer(kind)

@@ -1,6 +1,6 @@
-"""Answers the planner's questions about log files: their event times, and the histories of keys. Returns no records."""
+"""Answers the planner's questions about log files by their headers, and by the event times of their records."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -14,16 +14,16 @@ from eventide_adapters.format.log_file.blocks import (
     rollback_target,
 )
 from eventide_core.errors import EventideError
-from eventide_core.ports import LogSummary, Storage, TimedKey, UnreadableEventTime
+from eventide_core.ports import LogSummary, Storage
 from eventide_core.table.files.file_slice import LogFile
 from eventide_core.table.files.log_block import BlockType
 from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.records.event_time import EventTimeRange
-from eventide_core.table.records.key_history import KeyHistory
 from eventide_core.table.records.record_shape import RecordShape
 
 if TYPE_CHECKING:
     from eventide_adapters.format.log_content.event_times import BlockEventTimes
+    from eventide_adapters.format.log_content.records import ArrowRecordContent
 
 T = TypeVar("T")
 
@@ -61,56 +61,11 @@ class ArrowLogContent:
         counting = counting_blocks(self.storage, [(log.path, log.size) for log in logs], blocks, is_strict=True)
         return frozenset(placed.path for placed in counting if placed.is_partial)
 
-    def count_before(self, log: LogFile, shape: RecordShape, threshold_ms: int, blocks: BlockFilter) -> int:
-        """The number of its records and deletes with an event time before the threshold. Unknown ones don't count."""
-        from eventide_adapters.format.log_content.event_times import count_before
+    @property
+    def records(self) -> "ArrowRecordContent":
+        from eventide_adapters.format.log_content.records import ArrowRecordContent
 
-        return count_before(self.storage, log, shape, threshold_ms, blocks)
-
-    def latest_keys(
-        self, log: LogFile, shape: RecordShape, since_ms: int, limit: int, blocks: BlockFilter
-    ) -> tuple[TimedKey, ...]:
-        from eventide_adapters.format.log_content.keys import latest_keys
-
-        return latest_keys(self.storage, log, shape, since_ms, limit, blocks)
-
-    def unreadable_event_times(
-        self, log: LogFile, shape: RecordShape, limit: int, blocks: BlockFilter
-    ) -> tuple[UnreadableEventTime, ...]:
-        from eventide_adapters.format.log_content.keys import unreadable_event_times
-
-        return unreadable_event_times(self.storage, log, shape, limit, blocks)
-
-    def key_histories(
-        self,
-        base_path: str | None,
-        merged: Sequence[LogFile],
-        left_overs: Sequence[LogFile],
-        shape: RecordShape,
-        blocks: BlockFilter,
-        *,
-        only_deleted: bool,
-        early_before_ms: int | None = None,
-        above: Collection[str] = (),
-    ) -> tuple[KeyHistory, ...]:
-        from eventide_adapters.format.log_content.keys import key_histories
-
-        return key_histories(
-            self.storage,
-            base_path,
-            merged,
-            left_overs,
-            shape,
-            blocks,
-            only_deleted=only_deleted,
-            early_before_ms=early_before_ms,
-            above=above,
-        )
-
-    def doubled_key(self, base_path: str, shape: RecordShape, /) -> str | None:
-        from eventide_adapters.format.log_content.keys import doubled_key
-
-        return doubled_key(self.storage, base_path, shape)
+        return ArrowRecordContent(self.storage)
 
 
 @dataclass(slots=True)

@@ -7,18 +7,15 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from eventide_adapters.format.avro.decode import count_of_whole
 from eventide_adapters.format.columns.event_times import event_time_range, event_times_ms, unreadable_rows
 from eventide_adapters.format.columns.field_path import top_level
-from eventide_adapters.format.log_file.blocks import PlacedBlock, counting_blocks
-from eventide_adapters.format.log_file.event_times import event_time_column, event_times_of
+from eventide_adapters.format.log_file.blocks import PlacedBlock
+from eventide_adapters.format.log_file.event_times import event_time_column
 from eventide_adapters.format.log_file.records import BlockReader, DataBlock, DeleteBlock, schema_to_share
 from eventide_core.errors import EventideError
 from eventide_core.ports import Storage
-from eventide_core.table.files.file_slice import LogFile
-from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.records.record_shape import RecordShape
 from eventide_core.table.records.schema import AvroSchema
@@ -89,13 +86,3 @@ class BlockEventTimes:
             for low, high, count, known, others in zip(least, greatest, counts, valid, unreadable, strict=True)
         ]
         return [None if has_deletes else times for times, has_deletes in zip(ranges, deleted, strict=True)]
-
-
-def count_before(storage: Storage, log: LogFile, shape: RecordShape, threshold_ms: int, blocks: BlockFilter) -> int:
-    """The number of its records and deletes with an event time before the threshold. What is no event time doesn't count."""
-    reader = BlockEventTimes.of(storage, shape).reader
-    count = 0
-    for placed in counting_blocks(storage, [(log.path, log.size)], blocks, is_strict=True):
-        for part in reader.read(placed):
-            count += pc.less(event_times_of(part, shape), pa.scalar(threshold_ms)).true_count
-    return count

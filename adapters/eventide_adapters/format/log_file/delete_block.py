@@ -7,12 +7,10 @@ whatever the column's type. The values of several ordering fields are in an Arra
 """
 
 import io
-import json
 import struct
 from collections.abc import Callable, Sequence
 from decimal import Context, Decimal
 from functools import cache
-from importlib import resources
 from typing import Any, Final
 
 import fastavro
@@ -20,6 +18,7 @@ import pyarrow as pa
 
 from eventide_adapters.format.columns.arrow_numpy import ArrowType, of_list
 from eventide_adapters.format.log_file.delete_block_kryo import read_kryo_deletes
+from eventide_adapters.format.timeline.container import schema_definition
 from eventide_core.errors import RecordDecodeError, UnsupportedLogFormatError, UnsupportedTableError
 from eventide_core.table.files.log_block import BlockType, HeaderKey, encode_block
 
@@ -125,8 +124,7 @@ def _unwrapped(value: Any) -> Any:
 
 @cache
 def _schema() -> Any:
-    text = resources.files("eventide_adapters.format").joinpath("schemas", "delete_record_list.avsc").read_text()
-    return fastavro.parse_schema(json.loads(text))
+    return fastavro.parse_schema(schema_definition("delete_record_list"))
 
 
 def _ordering_value(wrapped: Any, ordering: ArrowType, place: str) -> Any:

@@ -10,7 +10,7 @@ another and have one schema are decoded together, as the many that a stream writ
 """
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -88,14 +88,19 @@ def iter_log_records(
     columns: Sequence[str] | None,
     *,
     is_strict: bool,
+    note: Callable[[PlacedBlock], None] | None = None,
 ) -> Iterator[DataBlock | DeleteBlock]:
     """The records and deletes of the blocks that count, in reader order.
 
     If `columns` is None, returns all columns, with Hudi's meta fields first. `logs` are (path, size) of one slice in
-    reader order. Raises MissingFileError, CorruptLogBlockError (for a torn block, only if strict), RecordDecodeError,
-    UnsupportedLogFormatError, UnsupportedTableError.
+    reader order. `note` is called with each block, before any is read. Raises MissingFileError, CorruptLogBlockError (for a
+    torn block, only if strict), RecordDecodeError, UnsupportedLogFormatError, UnsupportedTableError.
     """
-    yield from iter_block_records(storage, counting_blocks(storage, logs, blocks, is_strict=is_strict), shape, columns)
+    counting = counting_blocks(storage, logs, blocks, is_strict=is_strict)
+    if note is not None:
+        for placed in counting:
+            note(placed)
+    yield from iter_block_records(storage, counting, shape, columns)
 
 
 def iter_block_records(

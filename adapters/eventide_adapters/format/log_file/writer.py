@@ -1,4 +1,4 @@
-"""Writes the data blocks of a log file, as Hudi's append handle writes them.
+"""Writes the data blocks of a log file, as Hudi's append handle writes them, and change logs.
 
     Avro      content := i32 version=3  i32 record count  (i32 length  record)...
     Parquet   content := a Parquet file
@@ -9,7 +9,10 @@ records' event times.
 
 import io
 import struct
+from collections.abc import Sequence
+from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 
 from eventide_adapters.format.avro.encode import encode_records
@@ -19,9 +22,15 @@ from eventide_adapters.format.parquet.output import ParquetOutput, avro_footer
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.table.files.log_block import BlockType, HeaderKey, encode_block
 from eventide_core.table.records.event_time import EventTimeRange
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.records.schema import RECORD_KEY, AvroSchema
+from eventide_core.table.records.supplemental_logging import SupplementalLogging
 
 _CONTENT_VERSION = 3
+_CHANGE_COLUMNS: Final = {
+    SupplementalLogging.OP_KEY_ONLY: ("op", "record_key"),
+    SupplementalLogging.DATA_BEFORE: ("op", "record_key", "before"),
+    SupplementalLogging.DATA_BEFORE_AFTER: ("op", "ts_ms", "before", "after"),
+}
 
 
 def encode_data_block(
@@ -71,3 +80,72 @@ def avro_content(schema: AvroSchema, records: pa.Table) -> bytes:
     except (pa.ArrowInvalid, ValueError) as error:
         raise UnsupportedTableError(f"a record does not fit the table's schema: {error}") from error
     return struct.pack(">ii", _CONTENT_VERSION, len(records)) + encode_records(fitting, record_fields(schema))
+
+
+def encode_change_log(
+    instant: str,
+    schema: AvroSchema,
+    logging: SupplementalLogging,
+    updates: tuple[pa.Table, pa.Table],
+    inserts: pa.Table,
+    deletes: pa.Table,
+) -> bytes:
+    """The content of a change log (`.cdc`): one CDC block, as HoodieCDCLogger writes it.
+
+    content := i32 version=3  i32 record count  (i32 length  record)...
+
+        OP_KEY_ONLY          op  record_key
+        DATA_BEFORE          op  record_key  before
+        DATA_BEFORE_AFTER    op  ts_ms  before  after
+
+    `before` and `after` are rows without Hudi's meta fields, each null where there is no such row.
+    `updates` are the rows before and after, in the same order; `schema` is the table's.
+
+    Raises UnsupportedTableError for a value that its field cannot hold.
+    """
+    before, after = updates
+    counts = len(before), len(inserts), len(deletes)
+    written = _change_schema(schema, logging)
+    columns: dict[str, Any] = {
+        "op": pa.array(np.repeat(["u", "i", "d"], counts), pa.string()),
+        "record_key": pa.concat_arrays([_keys(table) for table in (before, inserts, deletes)]),
+        "ts_ms": pa.array([instant] * sum(counts), pa.string()),
+        "before": _images((before, len(inserts), deletes), arrow_schema(schema)),
+        "after": _images((after, inserts, len(deletes)), arrow_schema(schema)),
+    }
+    records = pa.table([columns[name] for name in _CHANGE_COLUMNS[logging]], schema=arrow_schema(written))
+    header = {HeaderKey.INSTANT_TIME: instant, HeaderKey.SCHEMA: written.text}
+    return encode_block(BlockType.CDC_DATA, header, avro_content(written, records))
+
+
+def _keys(table: pa.Table) -> Any:
+    return table.column(RECORD_KEY).cast(pa.string()).combine_chunks()
+
+
+def _images(parts: Sequence[pa.Table | int], columns: pa.Schema) -> Any:
+    """The rows without meta fields, and without dictionaries; null for each row of which there is only a number."""
+    kind: Any = pa.struct(columns)
+    chunks: list[Any] = []
+    for part in parts:
+        if isinstance(part, int):
+            chunks.append(pa.nulls(part, kind))
+        else:
+            chunks += part.select(columns.names).cast(columns).to_struct_array().chunks
+    return pa.chunked_array(chunks, kind)
+
+
+def _change_schema(schema: AvroSchema, logging: SupplementalLogging) -> AvroSchema:
+    if logging is SupplementalLogging.OP_KEY_ONLY:
+        text = ["string", "null"]
+        fields: list[dict[str, Any]] = [{"name": name, "type": text} for name in _CHANGE_COLUMNS[logging]]
+        return AvroSchema.of_json({"type": "record", "name": "Record", "fields": fields})
+    row = dict[str, Any](schema.parsed)
+    namespace = row.pop("namespace", None)  # the same for both
+    types: dict[str, Any] = {"before": ["null", row], "after": ["null", row["name"]]}  # the name of the type of before
+    fields = [
+        {"name": name, "type": types.get(name, ["null", "string"]), "doc": "", "default": None}
+        for name in _CHANGE_COLUMNS[logging]
+    ]
+    return AvroSchema.of_json(
+        {"type": "record", "name": "CDC", **({"namespace": namespace} if namespace else {}), "fields": fields}
+    )

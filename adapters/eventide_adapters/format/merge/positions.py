@@ -6,21 +6,16 @@ rows of the base file have one key: by positions, a record meets each of them. H
 single block that counts has no positions, or has those in another base file.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from eventide_adapters.format.log_file.blocks import PlacedBlock, counting_blocks
-from eventide_adapters.format.log_file.records import DataBlock, DeleteBlock, iter_block_records
-from eventide_core.ports import Storage
+from eventide_adapters.format.log_file.blocks import PlacedBlock
 from eventide_core.table.files.file_name import BaseFileName
 from eventide_core.table.files.log_block import HeaderKey
-from eventide_core.table.files.slice_read import BlockFilter
-from eventide_core.table.records.record_shape import RecordShape
 
 
 @dataclass(slots=True)
 class PositionsInBase:
-    """Reads the log files of a slice. Then `are_known` is true if all blocks that count have positions in its base file.
+    """Whether all noted blocks of a slice have positions in its base file: `are_known`.
 
     `base_path` is the base file's path; for None, a slice without a base file, no positions are known.
     """
@@ -34,25 +29,8 @@ class PositionsInBase:
         self._instant = None if name is None else name.instant
         self.are_known = self._instant is not None
 
-    def records(
-        self,
-        storage: Storage,
-        logs: Sequence[tuple[str, int]],
-        shape: RecordShape,
-        blocks: BlockFilter,
-        columns: Sequence[str],
-        *,
-        is_strict: bool,
-    ) -> Iterator[DataBlock | DeleteBlock]:
-        """What `iter_log_records` returns, while it looks for positions."""
-        counting = self._seen(counting_blocks(storage, logs, blocks, is_strict=is_strict))
-        yield from iter_block_records(storage, counting, shape, columns)
-
-    def _seen(self, blocks: Iterable[PlacedBlock]) -> Iterator[PlacedBlock]:
-        for placed in blocks:
-            header = placed.block.header
-            in_base = header.get(HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS)
-            self.are_known = (
-                self.are_known and in_base == self._instant and bool(header.get(HeaderKey.RECORD_POSITIONS))
-            )
-            yield placed
+    def note(self, placed: PlacedBlock) -> None:
+        """Takes a block that counts into account. All of the slice's log files have to be noted."""
+        header = placed.block.header
+        in_base = header.get(HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS)
+        self.are_known = self.are_known and in_base == self._instant and bool(header.get(HeaderKey.RECORD_POSITIONS))

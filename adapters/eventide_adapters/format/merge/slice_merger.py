@@ -18,17 +18,17 @@ import pyarrow as pa
 
 from eventide_adapters.format.avro.schema import AvroField, table_fields
 from eventide_adapters.format.base_file.key_range import bloom_filter_in
-from eventide_adapters.format.base_file.keyed import read_keyed_base_and_footer
 from eventide_adapters.format.base_file.parquet import (
     BaseFileWriter,
     BaseFooter,
+    read_base_and_footer,
     read_footer,
 )
 from eventide_adapters.format.columns.arrow_numpy import to_arrow, to_texts
-from eventide_adapters.format.log_file.change_log import encode_change_log
+from eventide_adapters.format.log_file.records import iter_log_records
+from eventide_adapters.format.log_file.writer import encode_change_log
 from eventide_adapters.format.merge.base_merge import ChangedRows, SliceMerge
-from eventide_adapters.format.merge.carried_deletes import contradicted, encode_carried
-from eventide_adapters.format.merge.early_records import EarlyRecords
+from eventide_adapters.format.merge.left_overs import EarlyRecords, contradicted, encode_carried
 from eventide_adapters.format.merge.log_fold import FoldedLogFiles
 from eventide_adapters.format.merge.positions import PositionsInBase
 from eventide_adapters.format.merge.record_mergers import check_merger
@@ -64,9 +64,10 @@ class ArrowSliceMerger:
         names = [field.name for field in fields]
         early = EarlyRecords(self.storage, task, names)
         positions = PositionsInBase(task.base_path)
-        blocks = itertools.chain(
-            positions.records(self.storage, task.merged, task.shape, task.blocks, names, is_strict=True), early
+        merged = iter_log_records(
+            self.storage, task.merged, task.shape, task.blocks, names, is_strict=True, note=positions.note
         )
+        blocks = itertools.chain(merged, early)
         schema = pa.schema([field.arrow for field in fields])
         changes = None if task.change_log_path is None else ChangedRows()
         # From a server, the base file's first batch is read while the log files are: both wait for responses.
@@ -139,7 +140,7 @@ class ArrowSliceMerger:
         if task.base_path is None:
             return None, iter(())
         few = dictionary_fields(fields, task.shape)
-        return read_keyed_base_and_footer(self.storage, task.base_path, fields, task.shape, few)
+        return read_base_and_footer(self.storage, task.base_path, fields, task.shape, few)
 
 
 def _change_log(task: MergeTask, changes: ChangedRows, inserted: pa.Table) -> bytes:

@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 
 from eventide_adapters.format.avro.schema import AvroField, query_schema, table_fields
 from eventide_adapters.format.avro.vector_type import shown
-from eventide_adapters.format.base_file.keyed import read_keyed_base
-from eventide_adapters.format.base_file.parquet import BaseFooter
+from eventide_adapters.format.base_file.parquet import BaseFooter, read_base
+from eventide_adapters.format.log_file.records import iter_log_records
 from eventide_adapters.format.merge.base_merge import SliceMerge, merge_columns
 from eventide_adapters.format.merge.log_fold import FoldedLogFiles
 from eventide_adapters.format.merge.positions import PositionsInBase
@@ -102,7 +102,7 @@ class ArrowSliceReader:
         choice = None if sought is None or (logs and not has_keys) else sought.row_groups(slice_read, shape)
         is_merged_whole = logs and slice_read.commit_times is None
         few = dictionary_fields(fields, shape) if is_merged_whole else ()
-        rows = () if path is None else read_keyed_base(self.storage, path, fields, shape, few, choice, self.few_rows)
+        rows = () if path is None else read_base(self.storage, path, fields, shape, few, choice, self.few_rows)
         # As in Hudi's incremental readers, versions of other commits don't take part in the merge either.
         base = (of_commits(batch, slice_read.commit_times) for batch in rows)
         if not logs:
@@ -110,7 +110,9 @@ class ArrowSliceReader:
             return
         schema = pa.schema([field.arrow for field in fields])
         positions = PositionsInBase(path)
-        blocks = positions.records(self.storage, logs, shape, slice_read.blocks, schema.names, is_strict=False)
+        blocks = iter_log_records(
+            self.storage, logs, shape, slice_read.blocks, schema.names, is_strict=False, note=positions.note
+        )
         folded = FoldedLogFiles.of(sought.of_keys(blocks) if sought is not None and has_keys else blocks, schema, shape)
         whole, partial = slice_read.whole, folded.keys.slice(0, 0)
         if whole is not None:

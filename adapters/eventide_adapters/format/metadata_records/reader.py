@@ -22,6 +22,7 @@ from eventide_adapters.format.metadata_records.hfile import HFile
 from eventide_adapters.format.metadata_records.hudi_key_index import HudiKeyIndex
 from eventide_adapters.format.metadata_records.merged import RecordSource, can_merge
 from eventide_adapters.format.metadata_records.records import Value, decode_value
+from eventide_adapters.format.timeline.archived_lsm import archived_timeline
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_core.access.active_timeline import active_timeline
 from eventide_core.cure import Cure
@@ -112,8 +113,7 @@ class MetadataTableReader:
 
     @property
     def archive(self) -> ArchivedTimeline:
-        """The archived timeline of the metadata table. Reads nothing yet."""
-        return _archive(self.storage, self.facts.layout, self.archive_path)
+        return archived_timeline(self.storage, self.facts.layout, self.archive_path)
 
     def slices(self, partition: str) -> tuple[FileSlice, ...]:
         """The latest slice of each file group in a partition of the metadata table, ordered by file group number."""
@@ -171,7 +171,6 @@ class MetadataTableReader:
         return sources, deleted
 
     def schema(self, file_slice: FileSlice) -> AvroSchema | None:
-        """The Avro schema of the latest values in a slice; None if it never had one."""
         for placed in reversed(self._log_blocks(file_slice)):
             if HeaderKey.SCHEMA in placed.block.header:
                 return placed.block.schema
@@ -181,11 +180,9 @@ class MetadataTableReader:
         return None if schema is None else AvroSchema.of(_text(schema, file_slice.base_file.path))
 
     def can_merge(self, partition: str) -> bool:
-        """Whether eventide knows how versions of a record are merged in that partition."""
         return can_merge(partition)
 
     def can_read(self, file_slice: FileSlice) -> bool:
-        """Whether eventide can read all blocks of a slice."""
         try:
             self.sources(file_slice)
         except UnsupportedTableError:
@@ -345,15 +342,7 @@ def _deleted_keys(placed: PlacedBlock, storage: Storage) -> list[str]:
 def _timeline(storage: Storage, path: str, layout: Layout, archive_path: str) -> Timeline:
     names = [e.path.rpartition("/")[2] for e in storage.list(path) if not e.is_directory]
     decode = HudiMetadataCodec().decode_commit
-    return active_timeline(storage, path, names, lambda: _archive(storage, layout, archive_path), decode)
-
-
-def _archive(storage: Storage, layout: Layout, path: str) -> ArchivedTimeline:
-    # Only services that follow the archive, and timelines in doubt, need its reader.
-    from eventide_adapters.format.timeline.archived_log import LogArchivedTimeline
-    from eventide_adapters.format.timeline.archived_lsm import LsmArchivedTimeline
-
-    return LsmArchivedTimeline(storage, path) if layout.needs_hudi_1 else LogArchivedTimeline(storage, path)
+    return active_timeline(storage, path, names, lambda: archived_timeline(storage, layout, archive_path), decode)
 
 
 def _own_properties(storage: Storage) -> Mapping[str, str]:

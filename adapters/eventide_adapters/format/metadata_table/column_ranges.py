@@ -8,7 +8,7 @@ record that Hudi wrote for the same column.
 """
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -47,10 +47,10 @@ class ColumnRange:
     """
 
     arrow: ArrowType
-    least: Any
-    greatest: Any
-    value_count: int
-    null_count: int
+    least: Any = None
+    greatest: Any = None
+    value_count: int = 0
+    null_count: int = 0
 
     def wrapped(self, wrapper: str, column: str) -> tuple[Any, Any]:
         """`least` and `greatest` in `wrapper`, a name without namespace. Raises UnsupportedTableError."""
@@ -77,10 +77,8 @@ def column_ranges(storage: Storage, path: str, columns: Collection[str]) -> dict
         require_sound_columns(file.metadata, file.footer, f"base file {path}")
         ranges = _without_values(file.schema_arrow, columns)
         stated = {name: range_of_footer(file.metadata, name, known.arrow) for name, known in ranges.items()}
-        read = {name: known for name, known in ranges.items() if stated[name] is None}
-        for batch in _batches(file, list(read)):
-            for name, known in read.items():
-                read[name] = _with_values(known, _column(batch, name))
+        missing = {name: known for name, known in ranges.items() if stated[name] is None}
+        read = _over_all(missing, _batches(file, list(missing)))
     return {name: stated[name] or read[name] for name in ranges}
 
 
@@ -102,13 +100,10 @@ def table_ranges(storage: Storage, path: str, shape: RecordShape, columns: Colle
             else None
             for field in fields
         }
-    missing = [field for field in fields if ranges[field.name] is None]
-    if missing:
-        read = {field.name: ColumnRange(field.type, None, None, 0, 0) for field in missing}
-        for batch in read_base(storage, path, table_fields(shape.schema, list(read)), named=named):
-            read = {name: _with_values(known, batch.column(name)) for name, known in read.items()}
-        return {name: read[name] if span is None else span for name, span in ranges.items()}
-    return {name: span for name, span in ranges.items() if span is not None}
+    missing = {field.name: ColumnRange(field.type) for field in fields if ranges[field.name] is None}
+    batches = read_base(storage, path, table_fields(shape.schema, list(missing)), named=named) if missing else ()
+    read = _over_all(missing, batches)
+    return {name: span or read[name] for name, span in ranges.items()}
 
 
 def range_of_footer(footer: pq.FileMetaData, column: str, arrow: ArrowType) -> ColumnRange | None:
@@ -118,7 +113,7 @@ def range_of_footer(footer: pq.FileMetaData, column: str, arrow: ArrowType) -> C
         return None
     if pa.types.is_temporal(arrow) and LegacyCalendar.of(footer) is not None:
         return None
-    span = ColumnRange(arrow, None, None, 0, 0)
+    span = ColumnRange(arrow)
     for group in range(footer.num_row_groups):
         chunk = footer.row_group(group).column(numbers[0])
         stated = chunk.statistics
@@ -153,21 +148,10 @@ def log_ranges(
     of_logs: dict[str, list[PlacedBlock]] = {path: [] for path, _ in logs}
     for placed in counting_blocks(storage, logs, blocks, is_strict=True):
         of_logs[placed.path].append(placed)
-    return {path: _ranges_of_blocks(storage, of_log, shape, empty, tops) for path, of_log in of_logs.items()}
-
-
-def _ranges_of_blocks(
-    storage: Storage,
-    counting: Sequence[PlacedBlock],
-    shape: RecordShape,
-    empty: Mapping[str, ColumnRange],
-    tops: Sequence[str],
-) -> dict[str, ColumnRange]:
-    ranges = dict(empty)
-    for block in iter_block_records(storage, counting, shape, tops):
-        if isinstance(block, DataBlock):
-            for name, known in ranges.items():
-                ranges[name] = _with_values(known, _column(block.records, name))
+    ranges: dict[str, dict[str, ColumnRange]] = {}
+    for path, of_log in of_logs.items():
+        parts = iter_block_records(storage, of_log, shape, tops)
+        ranges[path] = _over_all(empty, (part.records for part in parts if isinstance(part, DataBlock)))
     return ranges
 
 
@@ -190,9 +174,7 @@ def widened(one: ColumnRange, other: ColumnRange) -> ColumnRange:
 
 
 def _without_values(schema: pa.Schema, columns: Collection[str]) -> dict[str, ColumnRange]:
-    return {
-        name: ColumnRange(_type_of(schema, name), None, None, 0, 0) for name in column_names(schema) if name in columns
-    }
+    return {name: ColumnRange(_type_of(schema, name)) for name in column_names(schema) if name in columns}
 
 
 def _batches(file: OpenBaseFile, columns: list[str]) -> Iterator[pa.RecordBatch]:
@@ -212,6 +194,14 @@ def _column(batch: pa.RecordBatch, name: str) -> Any:
     top, *below = name.split(".")
     column: Any = batch.column(top)
     return pc.struct_field(column, below) if below else column
+
+
+def _over_all(empty: Mapping[str, ColumnRange], batches: Iterable[pa.RecordBatch]) -> dict[str, ColumnRange]:
+    """The ranges of these columns over all batches."""
+    ranges = dict(empty)
+    for batch in batches:
+        ranges = {name: _with_values(known, _column(batch, name)) for name, known in ranges.items()}
+    return ranges
 
 
 def _with_values(known: ColumnRange, column: Any) -> ColumnRange:

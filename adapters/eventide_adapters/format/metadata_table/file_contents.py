@@ -13,8 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide_adapters.format.avro.schema import table_fields
-from eventide_adapters.format.base_file.keyed import read_keyed_base
-from eventide_adapters.format.base_file.parquet import read_footer
+from eventide_adapters.format.base_file.parquet import read_base, read_footer
 from eventide_adapters.format.log_file.records import DataBlock, iter_log_records
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
 from eventide_adapters.format.parquet.bloom_filter import FOOTER_KEY, SIMPLE, TYPE_FOOTER_KEY
@@ -86,7 +85,7 @@ def changed_keys(storage: Storage, read: SliceRead, added: Collection[str], shap
     if read.base_path in added:
         assert read.base_path is not None
         key = table_fields(shape.schema, [RECORD_KEY])
-        parts += [batch.column(0) for batch in read_keyed_base(storage, read.base_path, key, shape)]
+        parts += [batch.column(0) for batch in read_base(storage, read.base_path, key, shape)]
     logs = [(path, size) for path, size in read.log_paths if path in added]
     for block in iter_log_records(storage, logs, shape, read.blocks, [RECORD_KEY], is_strict=True):
         parts.append(block.records.column(RECORD_KEY) if isinstance(block, DataBlock) else block.keys)

@@ -17,10 +17,38 @@ from typing import Any, Final, Protocol, TypeAlias
 
 import pyarrow as pa
 
-from eventide_adapters.format.metadata_records.log_form import LogForm
+from eventide_adapters.format.log_file.delete_block import encode_delete_block
+from eventide_adapters.format.metadata_records.hfile_writer import HFileStyle, encode_hfile
 from eventide_adapters.format.metadata_records.records import Value, encode_value
 from eventide_adapters.format.metadata_table.file_contents import FileContents, Question
 from eventide_core.ports import Capability, Engine, FileChanges, StagedLog, Storage
+from eventide_core.table.files.log_block import BlockType, HeaderKey, encode_block
+from eventide_core.table.records.schema import AvroSchema
+
+
+@dataclass(frozen=True, slots=True)
+class LogForm:
+    """What all blocks of a write to a file group have in common.
+
+    `partition` is that of the metadata table, `instant` that of the write. `schema` is the Avro schema of the values, which
+    each block states. `style` decides whether HBase's reader, which Hudi 0.x uses, can read the HFILE block.
+    """
+
+    partition: str
+    instant: str
+    schema: AvroSchema
+    style: HFileStyle
+
+    def encode(self, entries: Sequence[tuple[bytes, bytes]], removed: Sequence[str]) -> bytes:
+        """`entries` are keys and values in the order of the keys."""
+        header = {HeaderKey.INSTANT_TIME: self.instant, HeaderKey.SCHEMA: self.schema.text}
+        blocks = b""
+        if entries:
+            blocks += encode_block(BlockType.HFILE_DATA, header, encode_hfile(entries, self.schema, self.style))
+        if removed:
+            blocks += encode_delete_block(self.instant, self.partition, removed, pa.nulls(len(removed)))
+        return blocks
+
 
 ENCODED_HERE: Final = 50_000  # so many keys are encoded sooner than a job of Spark starts and ends
 STAGED_ABOVE_BYTES: Final = 32 * 1024**2  # a file of keys alone has a few million keys in that size
@@ -94,14 +122,14 @@ def encoded_logs(
     staged = [Question(staged_keys, (question, rules, len(forms), staging)) for question in questions]
     contents.ask(staged)
 
-    def from_files() -> list[_StagedGroup]:
+    def from_files() -> list[_Group]:
         places: list[KeyPlaces] = [contents[question] for question in staged]
         return [
-            _StagedGroup(form, rules, tuple((place.path, place.parts[number]) for place in places), staging)
+            _Group(form, rules, tuple((place.path, place.parts[number]) for place in places))
             for number, form in enumerate(forms)
         ]
 
-    return contents.derive(name, partial(_staged, contents.storage), from_files, by_tasks=True)
+    return contents.derive(name, partial(_staged, contents.storage, staging), from_files, by_tasks=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +172,8 @@ def staged_keys(
 
 @dataclass(frozen=True, slots=True)
 class _Group:
+    """A file group. `parts` are its keys of each answer, or else the path and the byte ranges where they are staged."""
+
     form: LogForm
     rules: KeyIndexRules
     parts: tuple[Parts, ...]
@@ -152,24 +182,16 @@ class _Group:
         return EncodedLog(*self.rules.records(self.parts).encoded(self.form))
 
 
-@dataclass(frozen=True, slots=True)
-class _StagedGroup:
-    form: LogForm
-    rules: KeyIndexRules
-    places: tuple[tuple[str, tuple[tuple[int, int], ...]], ...]
-    staging: str
-
-
-def _staged(storage: Storage, group: _StagedGroup, /) -> EncodedLog:
+def _staged(storage: Storage, staging: str, group: _Group, /) -> EncodedLog:
     """Encodes the log file of a file group from staged keys, and stages it."""
 
     def keys(path: str, offset: int, length: int) -> Any:
         data = storage.read_range(path, offset, length)
         return pa.ipc.read_record_batch(pa.py_buffer(data), _PART).column(0)
 
-    parts = [[keys(path, *part) for part in ranges] for path, ranges in group.places]
+    parts = [[keys(path, *part) for part in ranges] for path, ranges in group.parts]
     count, data = group.rules.records(parts).encoded(group.form)
-    staged = StagedLog(f"{group.staging}/{uuid.uuid4()}", len(data))
+    staged = StagedLog(f"{staging}/{uuid.uuid4()}", len(data))
     storage.put(staged.path, data)
     return EncodedLog(count, staged)
 

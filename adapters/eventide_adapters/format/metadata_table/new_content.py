@@ -1,14 +1,15 @@
 """The content of a metadata table that is made from nothing: the records of each of its file groups."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
+from eventide_adapters.format.avro.schema import table_fields
 from eventide_adapters.format.columns.java_hash import file_group_numbers
 from eventide_adapters.format.log_file.delete_block import encode_delete_block
 from eventide_adapters.format.metadata_records.base_file_writer import write_base_file
@@ -24,17 +25,27 @@ from eventide_adapters.format.metadata_records.records import (
     files_value,
     record_index_value,
 )
+from eventide_adapters.format.metadata_table.column_ranges import log_ranges, table_ranges
 from eventide_adapters.format.metadata_table.file_contents import FileContents, Question, filter_of_base, keys_of_rows
-from eventide_adapters.format.metadata_table.index_definitions import with_definition
-from eventide_adapters.format.metadata_table.rebuilt_stats import RebuiltStatistics
+from eventide_adapters.format.metadata_table.index_definitions import IndexDefinition, index_definition, with_definition
 from eventide_adapters.format.metadata_table.record_index import epoch_ms
+from eventide_adapters.format.metadata_table.stats import (
+    PartitionRanges,
+    Ranges,
+    StatRecords,
+    empty_statistics,
+    range_records,
+    span_records,
+    widen,
+)
+from eventide_adapters.format.metadata_table.value_forms import ValueForm
 from eventide_adapters.format.timeline.container import schema_definition
 from eventide_core.cure import Cure
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.ports import NewMetadataContent, NewMetadataTable
 from eventide_core.table.files.file_name import BaseFileName, LogFileName, path_in
 from eventide_core.table.files.slice_read import SliceRead
-from eventide_core.table.records.schema import META_FIELDS, AvroSchema
+from eventide_core.table.records.schema import COMMIT_TIME, META_FIELDS, PARTITION_PATH, RECORD_KEY, AvroSchema
 from eventide_core.table.settings.metadata_table import (
     BLOOM_FILTERS,
     COLUMN_STATS,
@@ -43,6 +54,98 @@ from eventide_core.table.settings.metadata_table import (
 )
 from eventide_core.table.timeline.commit_metadata import WriteStat
 from eventide_core.table.timeline.layout import layout_of
+
+_INDEXED_META_FIELDS: Final = (COMMIT_TIME, PARTITION_PATH, RECORD_KEY)
+_COLUMNS_MAX: Final = 32  # hoodie.metadata.index.column.stats.max.columns.to.index
+_VERSION_WITH_VALUE_TYPES: Final = 9
+
+
+@dataclass(frozen=True)
+class RebuiltStatistics:
+    """Column statistics of all files of a table, for a metadata table that is made from nothing.
+
+    1. The columns are those in the table's index definition. If it names none, they are Hudi's default: on version 6 all
+       columns with an order; from version 8 on three meta fields, and the first 32 of them.
+    2. A base file has the ranges in its footer, in the types of the table. A column that it lacks gets none: Hudi takes it
+       for null, as it is in a file from before the column was added.
+    3. A log file of a current slice has the ranges of its records that count, by all log files of the slice; none if it has
+       only deletes. A file without statistics is never skipped.
+    4. A partition has the ranges over all files of its current slices.
+    """
+
+    contents: FileContents
+    new: NewMetadataTable
+
+    def column_stats(self) -> StatRecords:
+        for (partition, path), ranges in self._ranges.items():
+            yield from range_records(partition, path.rpartition("/")[2], ranges, self._models)
+
+    def partition_stats(self) -> StatRecords:
+        spans = PartitionRanges()
+        for read in self.new.rows.slices:
+            for path in (read.base_path, *(path for path, _ in read.log_paths)):
+                widen(spans, read.partition, self._ranges.get((read.partition, path or ""), {}))
+        return span_records(spans, self._models, is_merged=False)
+
+    @cached_property
+    def definition(self) -> IndexDefinition:
+        """The table's definition of the index, or the one that Hudi would write. Version 6 has none."""
+        known = index_definition(self.contents.storage, COLUMN_STATS)
+        if known.fields:
+            return known
+        return IndexDefinition(COLUMN_STATS, self._default, self.new.version >= _VERSION_WITH_VALUE_TYPES)
+
+    @property
+    def has_definition(self) -> bool:
+        return layout_of(self.new.version).needs_hudi_1
+
+    @property
+    def _default(self) -> tuple[str, ...]:
+        ordered = self._ordered(has_value_types=self.new.version >= _VERSION_WITH_VALUE_TYPES)
+        if not self.has_definition:
+            return ordered
+        return (*_INDEXED_META_FIELDS, *[name for name in ordered if name not in META_FIELDS][:_COLUMNS_MAX])
+
+    @cached_property
+    def _models(self) -> Mapping[str, Value]:
+        """A form for each of the indexed columns that have an order."""
+        has_value_types = self.definition.is_of_second_version
+        ordered = frozenset(self._ordered(has_value_types=has_value_types))
+        return {
+            name: empty_statistics(name, has_value_types=has_value_types)
+            for name in self.definition.fields
+            if name in ordered
+        }
+
+    def _ordered(self, *, has_value_types: bool) -> tuple[str, ...]:
+        """The columns of the table that have an order."""
+        fields = (field.arrow for field in table_fields(self.new.rows.shape.schema))
+        return tuple(f.name for f in fields if ValueForm.of(f.type, has_value_types=has_value_types) is not None)
+
+    @cached_property
+    def _ranges(self) -> Mapping[tuple[str, str], Ranges]:
+        """The ranges of each file by its partition and path."""
+        tables, slices = [*self._tables()], [*self._slices()]
+        answers = iter(self.contents.answers([question for _, question in (*tables, *slices)]))
+        by_file: dict[tuple[str, str], Ranges] = {place: next(answers) for place, _ in tables}
+        for (partition, _), of_logs in zip(slices, answers, strict=True):
+            by_file.update({(partition, path): ranges for path, ranges in of_logs.items()})
+        return {place: ranges for place, ranges in by_file.items() if any(one.value_count for one in ranges.values())}
+
+    def _tables(self) -> Iterator[tuple[tuple[str, str], Question]]:
+        """A question about each base file, with the partition and the path of the file."""
+        columns, shape = frozenset(self._models), self.new.rows.shape
+        for partition, files in self.new.files.items():
+            for path in (path_in(partition, name) for name in files if BaseFileName.parse(name) is not None):
+                yield (partition, path), Question(table_ranges, (path, shape, columns))
+
+    def _slices(self) -> Iterator[tuple[str, Question]]:
+        """A question about the log files of each slice, with its partition: one of them may roll back blocks of another."""
+        columns, shape = frozenset(self._models), self.new.rows.shape
+        for read in self.new.rows.slices:
+            if read.log_paths:
+                yield read.partition, Question(log_ranges, (read.log_paths, shape, read.blocks, columns))
+
 
 Entry = tuple[bytes, bytes]
 

@@ -1,17 +1,31 @@
-"""Column statistics of the files that a commit adds, for the metadata table.
+"""Column statistics of the files that an action adds, for `column_stats` and `partition_stats` of the metadata table.
 
-Hudi uses these records to prune files, and to recompute a partition's range at its next write. A live file without a
-record would be a silent loss of rows. So each added file gets them:
+Hudi uses these records to prune files and partitions, and recomputes a partition's range from those of its files at its
+next write. A live file without a record, even a log file, would be a silent loss of rows. So each added file gets them.
+
+If all rows stay, as in a compaction (`MovedStatistics`):
 
 1. A file that repeats another file's records (a left-over) gets that file's statistics under its own name.
 2. A new base file gets the ranges of its rows, in the form of its source files' statistics, for the columns for which
    those exist.
 3. A file that is removed gets what Hudi's cleans give it: for each indexed column, a removal without values.
+4. A partition's range contains every row that is left. Only one with NaN gets a record.
+
+If rows are written (`WrittenStatistics`):
+
+1. The columns are those in the table's index definition. If it names none, they are the columns for which files of the
+   last writes have statistics: each writer covers all columns.
+2. A value's wrapper is that of known statistics of the column. If no file had a value yet, or the column was widened
+   since, it is the wrapper of the type.
+3. A partition's range becomes wider: a record that is not tight is merged with the earlier ones. With NaN, it
+   becomes that of all numbers.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final, TypeAlias
+
+import pyarrow as pa
 
 from eventide_adapters.format.avro.schema import table_fields
 from eventide_adapters.format.metadata_records.merged import merged_statistics
@@ -24,18 +38,36 @@ from eventide_adapters.format.metadata_records.records import (
     partition_stats_key,
     partition_stats_value,
 )
-from eventide_adapters.format.metadata_table.column_ranges import ColumnRange, base_columns, column_ranges
+from eventide_adapters.format.metadata_table.column_ranges import (
+    ColumnRange,
+    base_columns,
+    column_names,
+    column_ranges,
+    log_ranges,
+    widened,
+)
 from eventide_adapters.format.metadata_table.file_contents import FileContents, Question
 from eventide_adapters.format.metadata_table.index_definitions import index_definition
 from eventide_adapters.format.metadata_table.value_forms import ValueForm
+from eventide_core.cure import Cure
 from eventide_core.errors import UnsupportedTableError
-from eventide_core.ports import AddedFile
+from eventide_core.ports import AddedFile, FileChanges, WrittenRows
 from eventide_core.table.files.file_name import BaseFileName
 from eventide_core.table.settings.metadata_table import COLUMN_STATS, REBUILD_CURE
 
 _NO_VALUE: Final = 1  # Hudi's value type of a column without values
 _COUNTS: Final = ("valueCount", "nullCount", "totalSize", "totalUncompressedSize")
 _UNKNOWN: Final = -1  # Hudi's counts and sizes of a removed file
+_EXAMPLES_MAX: Final = 64  # the most files whose statistics are looked up; each write covers all columns
+
+StatRecords: TypeAlias = Iterator[tuple[str, Value]]
+"""Keys and values of the metadata table."""
+
+Ranges: TypeAlias = Mapping[str, ColumnRange]
+"""The range of each column of a file."""
+
+PartitionRanges: TypeAlias = dict[tuple[str, str], ColumnRange]
+"""The range of each partition and column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,55 +79,145 @@ class SourceFile:
 
 
 @dataclass(slots=True)
-class ColumnStatistics:
-    """The records to add for `added`. `partition_stats` is empty until `records` has been requested."""
+class MovedStatistics:
+    """The records of an action that keeps all rows. `partition_stats` is empty until `column_stats` has been read."""
 
     reader: MetadataTableReader
-    added: Sequence[AddedFile]
+    changes: FileChanges
     contents: FileContents
     _known: dict[str, dict[str, Value]] = field(default_factory=dict[str, dict[str, Value]])
-    _with_nan: dict[tuple[str, str], ColumnRange] = field(default_factory=dict[tuple[str, str], ColumnRange])
-
-    def records(self) -> Iterator[tuple[str, Value]]:
-        """The records of `column_stats`, by key. Raises UnsupportedTableError for statistics of an unknown form."""
-        wanted = self._questions()
-        models = column_models(self._known)
-        self.contents.ask(wanted.values())
-        for file in self.added:
-            if file in wanted:
-                ranges: Mapping[str, ColumnRange] = self.contents[wanted[file]]
-                statistics = {name: range_record(file.name, name, r, models[name]) for name, r in ranges.items()}
-                self._with_nan.update({(file.partition, name): r for name, r in ranges.items() if r.has_nan})
-            else:
-                statistics = self._known[file.sources[0]] if file.sources else {}
-            for column, stats in statistics.items():
-                key = column_stats_key(column, file.partition, file.name)
-                yield key, column_stats_value(stats | {"fileName": file.name})
-
-    def partition_stats(self) -> Iterator[tuple[str, Value]]:
-        """The records of `partition_stats`, by key: other ranges contain every row that is left."""
-        models = column_models(self._known)
-        for (partition, column), span in self._with_nan.items():
-            record = range_record(partition, column, span, models[column]) | any_value(span)
-            yield partition_stats_key(column, partition), partition_stats_value(record)
+    _with_nan: PartitionRanges = field(default_factory=PartitionRanges)
 
     def questions(self) -> list[Question]:
         """The questions about the new base files, after the first one, which is about their columns, has been asked."""
         return [*self._questions().values()]
 
+    def column_stats(self) -> StatRecords:
+        """Raises UnsupportedTableError for statistics of an unknown form."""
+        wanted = self._questions()
+        models = column_models(self._known)
+        self.contents.ask(wanted.values())
+        for file in self.changes.added:
+            if file in wanted:
+                ranges: Ranges = self.contents[wanted[file]]
+                yield from range_records(file.partition, file.name, ranges, models)
+                self._with_nan.update({(file.partition, name): r for name, r in ranges.items() if r.has_nan})
+            elif file.sources:
+                yield from file_records(file.partition, file.name, self._known[file.sources[0]])
+        yield from _removals(self.reader, self.changes.removed)
+
+    def partition_stats(self) -> StatRecords:
+        return span_records(self._with_nan, column_models(self._known), is_merged=True)
+
     def _questions(self) -> dict[AddedFile, Question]:
-        bases = [file for file in self.added if BaseFileName.parse(file.name) is not None]
+        bases = [file for file in self.changes.added if BaseFileName.parse(file.name) is not None]
         of_columns = [Question(base_columns, (base.path,)) for base in bases]
         self.contents.ask(of_columns)
         names = {name for question in of_columns for name in self.contents[question]}
-        sources = [SourceFile(file.partition, source) for file in self.added for source in file.sources]
+        sources = [SourceFile(file.partition, source) for file in self.changes.added for source in file.sources]
         self._known = known_statistics(self.reader, sources, sorted(names))
         columns = frozenset(column_models(self._known))
         return {base: Question(column_ranges, (base.path, columns)) for base in bases}
 
 
-def removals(reader: MetadataTableReader, removed: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, Value]]:
-    """The records that remove the statistics of files, given by partition. Keys and values.
+@dataclass(slots=True)
+class WrittenStatistics:
+    """The records of a write. `partition_stats` is empty until `column_stats` has been read."""
+
+    reader: MetadataTableReader
+    changes: FileChanges
+    written: WrittenRows
+    contents: FileContents
+    _spans: PartitionRanges = field(default_factory=PartitionRanges)
+    _models: Mapping[str, Value] = field(default_factory=dict[str, Value])
+
+    def questions(self) -> list[Question]:
+        """The question about each added file. Raises the same errors as `column_stats`."""
+        self._models = self._models or self._found_models()
+        return [self._question(file) for file in self.changes.added]
+
+    def column_stats(self) -> StatRecords:
+        """Raises UnsupportedTableError if the form of a column's statistics is not known."""
+        questions = self.questions()
+        self.contents.ask(questions)
+        for file, question in zip(self.changes.added, questions, strict=True):
+            answer: Any = self.contents[question]
+            ranges: Ranges = answer[file.path] if question.ask is log_ranges else answer
+            yield from range_records(file.partition, file.name, ranges, self._models)
+            widen(self._spans, file.partition, ranges)
+
+    def partition_stats(self) -> StatRecords:
+        return span_records(self._spans, self._models, is_merged=True)
+
+    def _question(self, file: AddedFile) -> Question:
+        columns = frozenset(self._models)
+        if BaseFileName.parse(file.name) is not None:
+            return Question(column_ranges, (file.path, columns))
+        blocks = self.written.slices[0].blocks
+        return Question(log_ranges, (((file.path, file.size),), self.written.shape, blocks, columns))
+
+    def _found_models(self) -> Mapping[str, Value]:
+        definition = index_definition(self.reader.storage, COLUMN_STATS)
+        wanted, has_value_types = definition.fields, definition.is_of_second_version
+        # All columns, and the dotted names of the fields in structs.
+        names = wanted or [*column_names(pa.schema([field.arrow for field in table_fields(self.written.shape.schema)]))]
+        examples = [SourceFile(partition, name) for partition, name in self.written.known_files[:_EXAMPLES_MAX]]
+        models = dict(column_models(known_statistics(self.reader, examples, names)))
+        if not models and not wanted:
+            raise UnsupportedTableError(
+                f"{self.reader.storage.root}: no file of the last writes has column statistics, so eventide "
+                "cannot determine which columns have; rebuild the metadata table with them "
+                f"({Cure.rebuild_metadata_table(COLUMN_STATS)})"
+            )
+        return {name: empty_statistics(name, has_value_types=has_value_types) for name in wanted} | models
+
+
+def statistics_of(
+    reader: MetadataTableReader, changes: FileChanges, contents: FileContents
+) -> MovedStatistics | WrittenStatistics:
+    """The statistics of the files that an action adds and removes."""
+    if changes.written is None:
+        return MovedStatistics(reader, changes, contents)
+    return WrittenStatistics(reader, changes, changes.written, contents)
+
+
+def file_records(partition: str, name: str, statistics: Mapping[str, Value]) -> StatRecords:
+    """The records of a file, from its statistics by column."""
+    for column, stats in statistics.items():
+        yield column_stats_key(column, partition, name), column_stats_value(stats | {"fileName": name})
+
+
+def range_records(partition: str, name: str, ranges: Ranges, models: Mapping[str, Value]) -> StatRecords:
+    """The records of a file, from its ranges. Raises UnsupportedTableError if Hudi has no statistics of a type."""
+    return file_records(
+        partition, name, {column: _statistics(r, column, models[column]) for column, r in ranges.items()}
+    )
+
+
+def widen(spans: PartitionRanges, partition: str, ranges: Ranges) -> None:
+    """Makes the partition's ranges contain those of a file of it."""
+    for column, span in ranges.items():
+        known = spans.get((partition, column))
+        spans[partition, column] = span if known is None else widened(known, span)
+
+
+def span_records(spans: PartitionRanges, models: Mapping[str, Value], *, is_merged: bool) -> StatRecords:
+    """The records of partitions. `is_merged`: a range is merged with the earlier ones, which would otherwise go.
+
+    A merge would keep an earlier end that is NaN, which is greater than infinity. So a range with NaN takes the place of
+    the earlier ones in any case, and contains every value and null.
+    """
+    for (partition, column), span in spans.items():
+        record = _statistics(span, column, models[column]) | {"fileName": partition, "isTightBound": not is_merged}
+        if is_merged and span.has_nan:
+            nulls = max(span.null_count, 1)
+            counts = {"nullCount": nulls, "valueCount": max(span.value_count, nulls + 1)}
+            record |= {"isTightBound": True} | counts
+        yield partition_stats_key(column, partition), partition_stats_value(record)
+
+
+def _removals(reader: MetadataTableReader, removed: Mapping[str, Sequence[str]]) -> StatRecords:
+    """The records that remove the statistics of files, given by partition.
 
     The columns are those in the table's index definition. If it names none, they are the columns of the latest schema.
     """
@@ -103,12 +225,11 @@ def removals(reader: MetadataTableReader, removed: Mapping[str, Sequence[str]]) 
         return
     definition = index_definition(reader.storage, COLUMN_STATS)
     columns = definition.fields or _latest_columns(reader)
+    gone = dict.fromkeys(_COUNTS, _UNKNOWN) | {"isDeleted": True}
+    of_file = {name: empty_statistics(name, has_value_types=definition.is_of_second_version) | gone for name in columns}
     for partition, names in removed.items():
         for name in names:
-            for column in columns:
-                value = empty_statistics(column, has_value_types=definition.is_of_second_version)
-                value |= dict.fromkeys(_COUNTS, _UNKNOWN) | {"fileName": name, "isDeleted": True}
-                yield column_stats_key(column, partition, name), column_stats_value(value)
+            yield from file_records(partition, name, of_file)
 
 
 def _latest_columns(reader: MetadataTableReader) -> list[str]:
@@ -164,18 +285,17 @@ def _rank(file_name: str, stats: Value) -> tuple[bool, bool]:
     return stats["minValue"] is not None, BaseFileName.parse(file_name) is not None
 
 
-def range_record(file_name: str, column: str, span: ColumnRange, model: Value) -> Value:
+def _statistics(span: ColumnRange, column: str, model: Value) -> Value:
     """A column's range as statistics in the model's form, or in that of the column's type if the model has another one.
 
     Raises UnsupportedTableError if Hudi has no statistics of the type.
     """
     least = greatest = None
     if span.least is not None:
-        model = in_form_of(span, column, model)
+        model = _in_form_of(span, column, model)
         wrapper = str(model["minValue"][0]).rpartition(".")[2]
         least, greatest = span.wrapped(wrapper, column)
     return model | {
-        "fileName": file_name,
         "minValue": least,
         "maxValue": greatest,
         "valueCount": span.value_count,
@@ -186,16 +306,7 @@ def range_record(file_name: str, column: str, span: ColumnRange, model: Value) -
     }
 
 
-def any_value(span: ColumnRange) -> Value:
-    """What makes the record of a range with NaN one that contains every value and null, in the place of the earlier ones.
-
-    A merge would keep an earlier end that is NaN, which is greater than infinity.
-    """
-    nulls = max(span.null_count, 1)
-    return {"isTightBound": True, "nullCount": nulls, "valueCount": max(span.value_count, nulls + 1)}
-
-
-def in_form_of(span: ColumnRange, column: str, model: Value) -> Value:
+def _in_form_of(span: ColumnRange, column: str, model: Value) -> Value:
     """The model with the form of the type that the column has now.
 
     The model may be from before Hudi widened the column, or from when the column had no values. Raises

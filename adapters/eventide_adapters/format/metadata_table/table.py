@@ -9,9 +9,9 @@ Each of its partitions needs, for an action of the table at the instant C:
     partition_stats              nothing if rows stay or are removed: its ranges contain every row that is left, except NaN
     record_index                 nothing if all rows stay: no key moves to another file group
     secondary_index_*            the same: no key has another value
-    expr_index_*                 `expression_index`
+    expr_index_*                 `update.expression_records`
 
-If rows are written, `written_stats` defines their statistics, `record_index` the file groups of their keys, and
+If rows are written, `stats` defines their statistics, `record_index` the file groups of their keys, and
 `secondary_index` their values. Records with new columns need statistics whose form no existing record shows: if the
 table has column or partition statistics, such writes are refused. Also refused are a rollback of rows if there is a
 record index, and any action if the metadata table has a partition that isn't in this list. An index that cannot follow

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from eventide_adapters.format.metadata_records.hfile_writer import HFileStyle
-from eventide_adapters.format.metadata_records.log_form import LogForm
+from eventide_adapters.format.metadata_records.merged import merged_statistics
 from eventide_adapters.format.metadata_records.reader import MetadataTableReader
 from eventide_adapters.format.metadata_records.records import (
     ALL_PARTITIONS_KEY,
@@ -30,6 +30,8 @@ from eventide_adapters.format.metadata_records.records import (
     all_partitions_value,
     bloom_filter_key,
     bloom_filter_value,
+    column_stats_key,
+    column_stats_value,
     encode_value,
     file_group_number,
     files_key,
@@ -37,18 +39,17 @@ from eventide_adapters.format.metadata_records.records import (
     removed_bloom_filter_value,
 )
 from eventide_adapters.format.metadata_table import group_records
-from eventide_adapters.format.metadata_table.expression_index import expression_records
 from eventide_adapters.format.metadata_table.file_contents import FileContents, Question, filter_of_base
 from eventide_adapters.format.metadata_table.group_records import (
     KeyIndexRules,
+    LogForm,
     bytes_to_read,
     encoded_logs,
 )
-from eventide_adapters.format.metadata_table.index_definitions import index_definition
+from eventide_adapters.format.metadata_table.index_definitions import IndexDefinition, index_definition
 from eventide_adapters.format.metadata_table.record_index import RecordIndexRules, key_questions
 from eventide_adapters.format.metadata_table.secondary_index import SecondaryIndex
-from eventide_adapters.format.metadata_table.stats import ColumnStatistics, removals
-from eventide_adapters.format.metadata_table.written_stats import WrittenStatistics
+from eventide_adapters.format.metadata_table.stats import SourceFile, known_statistics, statistics_of
 from eventide_core.errors import MetadataTableBusyError, UnsupportedTableError
 from eventide_core.ports import AddedFile, FileChanges, MetadataLog, MetadataUpdate
 from eventide_core.table.files.file_group_write import staging_directory
@@ -90,16 +91,10 @@ def prepared_update(
     read_ahead(reader, instant, changes, contents)
     records: dict[str, KeyedValues] = {FILES: _files_records(changes)}
     if COLUMN_STATS in reader.facts.partitions:
-        if changes.written is None:
-            moved = ColumnStatistics(reader, changes.added, contents)
-            records[COLUMN_STATS] = [*moved.records(), *removals(reader, changes.removed)]
-            of_partitions = moved.partition_stats()
-        else:
-            statistics = WrittenStatistics(reader, changes, changes.written, contents)
-            records[COLUMN_STATS] = list(statistics.column_stats())
-            of_partitions = statistics.partition_stats()
+        statistics = statistics_of(reader, changes, contents)
+        records[COLUMN_STATS] = list(statistics.column_stats())
         if PARTITION_STATS in reader.facts.partitions:
-            records[PARTITION_STATS] = list(of_partitions)
+            records[PARTITION_STATS] = list(statistics.partition_stats())
     if BLOOM_FILTERS in reader.facts.partitions:
         records[BLOOM_FILTERS] = _bloom_filters(instant, changes, contents)
     by_value = {partition: _by_value(reader, partition, changes) for partition in reader.facts.partitions}
@@ -139,10 +134,8 @@ def read_ahead(reader: MetadataTableReader, instant: str, changes: FileChanges, 
     Raises UnsupportedTableError for column statistics of an unknown form.
     """
     questions: list[Question] = []
-    if COLUMN_STATS in reader.facts.partitions and changes.written is not None:
-        questions += WrittenStatistics(reader, changes, changes.written, contents).questions()
-    elif COLUMN_STATS in reader.facts.partitions:
-        questions += ColumnStatistics(reader, changes.added, contents).questions()
+    if COLUMN_STATS in reader.facts.partitions:
+        questions += statistics_of(reader, changes, contents).questions()
     if BLOOM_FILTERS in reader.facts.partitions:
         questions += [Question(filter_of_base, (file.path,)) for file in _bases(changes)]
     indexes = _key_indexes(reader, instant, changes)
@@ -297,4 +290,41 @@ def _bloom_filters(instant: str, changes: FileChanges, contents: FileContents) -
         for name in removed:
             if BaseFileName.parse(name) is not None:
                 records.append((bloom_filter_key(partition, name), removed_bloom_filter_value(instant)))
+    return records
+
+
+def expression_records(
+    reader: MetadataTableReader, partition: str, definition: IndexDefinition, added: Sequence[AddedFile]
+) -> list[tuple[str, Value | None]] | None:
+    """The changes of a compaction to an expression index: ranges of a function of a column, by file.
+
+    None if the index can't be kept. Spark computes the function, which can depend on the time zone of a session. eventide
+    doesn't compute it:
+
+        of column_stats     a new base file has only rows of its sources, so the span of the sources' ranges contains its
+                            range. A left-over has the range of its source. A file of carried deletes has none. A
+                            partition's range stays: it contains every row that is left
+        of bloom_filters    nothing: Hudi reads each file that the index doesn't know
+
+    Hudi recomputes the range of a partition from those of its files. So an index can't be kept if a source has no range.
+    """
+    if definition.is_of_bloom_filters:
+        return []
+    if len(definition.fields) != 1:
+        return None
+    column = definition.fields[0]
+    sources = [SourceFile(file.partition, source) for file in added for source in file.sources]
+    known = known_statistics(reader, sources, [column], partition)
+    ranges = {source.name: known[source.name].get(column) for source in sources}
+    records: list[tuple[str, Value | None]] = []
+    for file in added:
+        is_base = BaseFileName.parse(file.name) is not None
+        parts = [ranges[source] for source in file.sources]
+        if (is_base and not parts) or None in parts:
+            return None
+        # A tight range would replace the earlier ones.
+        span = merged_statistics(part | {"isTightBound": False} for part in parts if part is not None)
+        if span is not None:
+            key = column_stats_key(column, file.partition, file.name)
+            records.append((key, column_stats_value(span | {"fileName": file.name})))
     return records

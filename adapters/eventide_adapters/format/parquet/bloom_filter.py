@@ -16,16 +16,16 @@ import binascii
 import math
 import string
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from eventide_adapters.format.parquet.murmur_hash import Words, murmur_rounds
+from eventide_adapters.format.columns.arrow_numpy import Numbers
 from eventide_core.errors import CorruptBaseFileError
 
 FOOTER_KEY = "org.apache.hudi.bloomfilter"
@@ -40,6 +40,11 @@ _HEAD_LETTERS = 4 * -(-(_HEAD.size + _DYNAMIC_HEAD.size) // 3)
 _LETTERS = (string.ascii_letters + string.digits + "+/").encode()
 _VERSION = -1
 _MURMUR = 1
+Words = npt.NDArray[np.uint32]
+_FACTOR: Final = np.uint32(0x5BD1E995)
+_KEYS_AT_ONCE: Final = 1 << 14
+_FEW_KEYS: Final = 16
+"""For fewer keys, a step of plain Python for each word of each key costs less than one of NumPy for each word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,3 +227,68 @@ def _bits_of(keys: "pa.Array[Any]", parameters: BloomParameters) -> Iterator[tup
         amounts = np.abs(hashed.view(np.int32)).view(np.uint32)
         amounts -= amounts // bit_count * bit_count
         yield places, amounts
+
+
+def murmur_rounds(keys: "pa.Array[Any]", rounds: int) -> Iterator[tuple[Numbers, Words]]:
+    """Hashes of strings that are not null: the positions of some keys, with their hashes after one more round.
+
+    That is Hadoop's Murmur2 over many keys at once; the seed of each round is the hash of the round before, and the first
+    one is 0. The contribution of a key's bytes does not depend on the seed, so it is computed once for all rounds. Keys are
+    processed in chunks whose contributions fit in the processor's cache; keys of the same length are processed together.
+
+    Yields each key `rounds` times. The arrays are valid until the next ones are requested.
+    """
+    if len(keys) == 0:
+        return
+    _, bounds, data = (memoryview(b"" if buffer is None else buffer) for buffer in keys.buffers())
+    offsets = np.frombuffer(bounds, np.int32)[keys.offset : keys.offset + len(keys) + 1]
+    content = np.frombuffer(data, np.uint8)
+    for first in range(0, len(keys), _KEYS_AT_ONCE):
+        starts = offsets[first : first + _KEYS_AT_ONCE + 1].astype(np.int64)
+        lengths = np.diff(starts)
+        for length in np.unique(lengths).tolist():
+            group = np.flatnonzero(lengths == length)
+            if len(group) == len(lengths):
+                matrix = content[starts[0] : starts[-1]].reshape(-1, length)
+            else:
+                matrix = content[starts[group, None] + np.arange(length)]
+            for hashed in _rounds(matrix, rounds):
+                yield first + group, hashed
+
+
+def _rounds(matrix: npt.NDArray[np.uint8], rounds: int) -> Iterator[Words]:
+    count, length = matrix.shape
+    whole = length // 4
+    words = np.array(np.ascontiguousarray(matrix[:, : 4 * whole]).view("<u4").T, np.uint32, order="C")  # a copy
+    words *= _FACTOR
+    words ^= words >> np.uint32(24)
+    words *= _FACTOR
+    tail = np.zeros(count, np.uint32)
+    for place in range(1, length % 4 + 1):
+        # Java's bytes are signed, and the sign extends over the higher bits.
+        tail ^= matrix[:, length - place].view(np.int8).astype(np.int32).view(np.uint32) << np.uint32(8 * (place - 1))
+    hashed, shifted = np.zeros(count, np.uint32), np.empty(count, np.uint32)
+    for _ in range(rounds):
+        hashed ^= np.uint32(length)
+        if count < _FEW_KEYS:
+            hashed[:] = [_mixed(code, own.tolist()) for code, own in zip(hashed.tolist(), words.T, strict=True)]
+        else:
+            for word in words:
+                hashed *= _FACTOR
+                hashed ^= word
+        if length % 4:
+            hashed ^= tail
+            hashed *= _FACTOR
+        for shift in (13, 15):
+            np.right_shift(hashed, np.uint32(shift), out=shifted)
+            hashed ^= shifted
+            if shift == 13:
+                hashed *= _FACTOR
+        yield hashed
+
+
+def _mixed(code: int, words: Iterable[int]) -> int:
+    """One key's hash, after its words."""
+    for word in words:
+        code = code * 0x5BD1E995 & 0xFFFFFFFF ^ word
+    return code

@@ -63,26 +63,7 @@ from eventide_core.table.timeline.instant import WRITE_ACTIONS, Action, Instant,
 
 _PIECE_BYTES: Final = 8 * 1024 * 1024
 _MERGE_PLAN: Final = "mergeArchivePlan"
-_MERGE_PLAN_SCHEMA: Final = ContainerSchema.of(
-    {
-        "type": "record",
-        "name": "HoodieMergeArchiveFilePlan",
-        "namespace": "org.apache.hudi.avro.model",
-        "fields": [
-            {"name": "version", "type": ["int", "null"], "default": 1},
-            {
-                "name": "candidate",
-                "type": ["null", {"type": "array", "items": {"type": "string", "avro.java.string": "String"}}],
-                "default": None,
-            },
-            {
-                "name": "mergedArchiveFileName",
-                "type": ["null", {"type": "string", "avro.java.string": "String"}],
-                "default": None,
-            },
-        ],
-    }
-)
+_MERGE_PLAN_SCHEMA: Final = ContainerSchema.named("merge_archive_plan")
 _READS_MAX: Final = 5
 _WRITES: Final = frozenset(str(action) for action in WRITE_ACTIONS)
 _TEXT: Final = {"type": ["null", "string"], "default": None}

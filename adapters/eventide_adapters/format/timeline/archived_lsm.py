@@ -36,6 +36,7 @@ from eventide_core.table.timeline.archived_timeline import (
 )
 from eventide_core.table.timeline.commit_metadata import CommitMetadata
 from eventide_core.table.timeline.instant import WRITE_ACTIONS, Action, Instant, State
+from eventide_core.table.timeline.layout import Layout
 
 # Most tables have no archived instants, and most verbs don't read them: Arrow is imported with the first file.
 if TYPE_CHECKING:
@@ -337,12 +338,14 @@ def _write(row: Mapping[str, Any], path: str) -> Instant | None:
 
 
 def open_archived_timeline(storage: Storage, config: TableConfig) -> ArchivedTimeline:
-    """The archived timeline of the table, in the layout of its version; empty if nothing has been archived.
+    """The archived timeline of the table. Reads no file."""
+    return archived_timeline(storage, config.layout, config.archive_path)
 
-    This function reads no file.
-    """
-    if config.layout.needs_hudi_1:
-        return LsmArchivedTimeline(storage, config.archive_path)
+
+def archived_timeline(storage: Storage, layout: Layout, path: str) -> ArchivedTimeline:
+    """The archived timeline at the path, in that layout; empty if nothing has been archived. Reads no file."""
+    if layout.needs_hudi_1:
+        return LsmArchivedTimeline(storage, path)
     from eventide_adapters.format.timeline.archived_log import LogArchivedTimeline
 
-    return LogArchivedTimeline(storage, config.archive_path)
+    return LogArchivedTimeline(storage, path)

@@ -23,8 +23,11 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from eventide_adapters.format.avro.schema import arrow_schema
+from eventide_adapters.format.timeline.container import schema_definition
 from eventide_core.errors import BusyError, CorruptTimelineError, LockError
 from eventide_core.ports import ArchivedAction, Lease, Storage
+from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.timeline.archived_timeline import (
     VERSION_NAME,
     HistoryFileName,
@@ -41,31 +44,9 @@ _LEVEL: Final = 0  # the level of files that no merge has written
 _ROW_VERSION: Final = 1
 _ROW_GROUP_BYTES_MAX: Final = 16 * 1024 * 1024  # a reader of one commit's metadata decodes one row group
 _MANIFESTS_KEPT: Final = 3  # as in Hudi
-_AVRO_FIELDS: Final = (
-    ("instantTime", "string"),
-    ("completionTime", "string"),
-    ("action", "string"),
-    ("metadata", "bytes"),
-    ("plan", "bytes"),
-)
-_AVRO_SCHEMA: Final = json.dumps(
-    {
-        "type": "record",
-        "name": "HoodieLSMTimelineInstant",
-        "namespace": "org.apache.hudi.avro.model",
-        "fields": [
-            *({"name": name, "type": ["null", kind], "default": None} for name, kind in _AVRO_FIELDS),
-            {"name": "version", "type": "int", "default": _ROW_VERSION},
-        ],
-    }
-)
 # Hudi's reader resolves a file by the Avro schema in its footer.
-SCHEMA: Final = pa.schema(
-    [
-        *(pa.field(name, pa.string() if kind == "string" else pa.binary()) for name, kind in _AVRO_FIELDS),
-        pa.field("version", pa.int32(), nullable=False),
-    ]
-)
+_AVRO_SCHEMA: Final = AvroSchema.of(json.dumps(schema_definition("lsm_timeline_instant")))
+SCHEMA: Final = arrow_schema(_AVRO_SCHEMA)
 
 
 def append_actions(
@@ -132,7 +113,7 @@ def encode_rows(tables: Iterable[pa.Table]) -> bytes:
                 waiting = []
         if waiting:
             writer.write_table(pa.concat_tables(waiting))
-        writer.add_key_value_metadata({"parquet.avro.schema": _AVRO_SCHEMA})
+        writer.add_key_value_metadata({"parquet.avro.schema": _AVRO_SCHEMA.text})
     return stream.getvalue()
 
 

@@ -62,7 +62,7 @@ def decode_clean_plan(data: bytes, path: str, instant: str) -> CleanPlan:
     files = document.document("filePathsToBeDeletedPerPartition")
     return CleanPlan(
         instant,
-        _policy(document),
+        document.member("policy", CleaningPolicy, "a cleaning policy"),
         _instant(earliest) if earliest.values else None,
         document.text("lastCompletedCommitTimestamp") or "",
         {
@@ -100,7 +100,9 @@ def decode_clean(data: bytes, path: str) -> CleanMetadata:
     document = read_container(data, path)
     partitions = document.document("partitionMetadata")
     by_partition = {partition: partitions.document(partition) for partition in partitions.values}
-    policies = {_policy(of_partition) for of_partition in by_partition.values()}
+    policies = {
+        of_partition.member("policy", CleaningPolicy, "a cleaning policy") for of_partition in by_partition.values()
+    }
     return CleanMetadata(
         document.required_text("startCleanTime"),
         next(iter(policies), CleaningPolicy.COMMITS),
@@ -129,13 +131,6 @@ def _partition(metadata: CleanMetadata, partition: str, names: tuple[str, ...]) 
         "failedDeleteFiles": [],
         "isPartitionDeleted": False,
     }
-
-
-def _policy(document: Document) -> CleaningPolicy:
-    text = document.required_text("policy")
-    if text not in [str(policy) for policy in CleaningPolicy]:
-        raise document.wrong("policy", "a cleaning policy")
-    return CleaningPolicy(text)
 
 
 def _instant(document: Document) -> Instant:

@@ -16,7 +16,7 @@ import fastavro
 from fastavro.schema import SchemaParseException, UnknownType
 from fastavro.types import Schema
 
-from eventide_adapters.format.timeline import clean, compaction_plan, rollback, savepoint
+from eventide_adapters.format.timeline import clean, compaction_plan, rollback
 from eventide_adapters.format.timeline.container import (
     MAGIC,
     SCHEMA_REMEMBERED_MAX,
@@ -81,11 +81,11 @@ class HudiMetadataCodec:
     encode_clean_plan = staticmethod(clean.encode_clean_plan)
     decode_clean = staticmethod(clean.decode_clean)
     encode_clean = staticmethod(clean.encode_clean)
-    decode_savepoint = staticmethod(savepoint.decode_savepoint)
-    encode_savepoint = staticmethod(savepoint.encode_savepoint)
-    decode_restore_plan = staticmethod(savepoint.decode_restore_plan)
-    encode_restore_plan = staticmethod(savepoint.encode_restore_plan)
-    encode_restore = staticmethod(savepoint.encode_restore)
+    decode_savepoint = staticmethod(rollback.decode_savepoint)
+    encode_savepoint = staticmethod(rollback.encode_savepoint)
+    decode_restore_plan = staticmethod(rollback.decode_restore_plan)
+    encode_restore_plan = staticmethod(rollback.encode_restore_plan)
+    encode_restore = staticmethod(rollback.encode_restore)
 
 
 def read_json(data: bytes, path: str) -> Document:

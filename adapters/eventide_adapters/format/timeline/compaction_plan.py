@@ -14,8 +14,7 @@ Decoding trusts no name (see `stored_names`). Values that are in two places must
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any
 
 from eventide_adapters.format.timeline.container import (
     TIMELINE_FILE_BYTES_MAX,
@@ -60,8 +59,6 @@ _OPERATIONS_KEY = "eventide.operations"
 _FIELD_KEY = "eventide.event.time.field"
 _CUT_MS = re.compile(r"-?[0-9]{1,18}")
 
-E = TypeVar("E", bound=StrEnum)
-
 
 def encode_plan(plan: CompactionPlan) -> bytes:
     """The bytes of `<instant>.compaction.requested`.
@@ -81,7 +78,6 @@ def encode_plan(plan: CompactionPlan) -> bytes:
             _OPERATIONS_KEY: json.dumps([_encode_details(operation) for operation in plan.operations]),
         },
         "version": _PLAN_VERSION,
-        "strategy": None,
         "preserveHoodieMetadata": True,
         "missingSchedulePartitions": list(plan.partitions_with_logs),
     }
@@ -118,11 +114,11 @@ def decode_plan(data: bytes, path: str, instant: str) -> CompactionPlan | Foreig
     details = _details(extra)
     if len(details) != len(operations):
         raise corrupt(path, f"has {len(operations)} operations and details of {len(details)}")
-    link_mode = _member(extra, LINK_MODE_KEY, LinkMode)
+    link_mode = extra.member(LINK_MODE_KEY, LinkMode)
     return CompactionPlan(
         instant=instant,
         cut_ms=_cut_ms(extra),
-        cut=_member(extra, CUT_MODE_KEY, CutMode),
+        cut=extra.member(CUT_MODE_KEY, CutMode),
         link_mode=link_mode,
         link_reason=extra.required_text(_LINK_REASON_KEY),
         event_time_field=extra.text(_FIELD_KEY),
@@ -173,7 +169,6 @@ def encode_operation(plan: CompactionPlan, operation: PlannedOperation) -> dict[
         "fileId": operation.file_id,
         "partitionPath": operation.partition,
         "metrics": _metrics(operation, logs),
-        "bootstrapFilePath": None,
         "symlinkOperations": _symlinks(operation) if has_links else None,
     }
 
@@ -297,7 +292,7 @@ def _decode_operation(operation: Document, detail: Document, link_mode: LinkMode
         left_overs=tuple(map(left_over, detail.documents("remaining"))),
         new_base_name=new_name(detail.required_text("new_base"), BaseFileName.parse),
         carried_name=None if carried is None else new_name(carried, LogFileName.parse),
-        fallback=None if detail.text("fallback") is None else _member(detail, "fallback", FallbackReason),
+        fallback=None if detail.text("fallback") is None else detail.member("fallback", FallbackReason),
         reason=detail.required_text("reason"),
         captures_changes=bool(detail.boolean("captures_changes")),
         rests_on_no_deletes=bool(detail.boolean("no_deletes")),
@@ -314,13 +309,6 @@ def check_agreement(operation: Document, decoded: PlannedOperation, link_mode: L
         raise corrupt(operation.path, f"has left-overs of {decoded.file_id} that do not fit link mode {link_mode}")
     if operation.items("deltaFilePaths") != listed or operation.items("symlinkOperations") != links:
         raise corrupt(operation.path, f"has contradictory data on the log files of {decoded.file_id}")
-
-
-def _member(document: Document, key: str, kind: type[E]) -> E:
-    text = document.required_text(key)
-    if text not in {str(member) for member in kind}:
-        raise document.wrong(key, f"one of {', '.join(kind)}")
-    return kind(text)
 
 
 def _cut_ms(extra: Document) -> int | None:

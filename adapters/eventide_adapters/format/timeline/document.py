@@ -2,12 +2,15 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from enum import StrEnum
+from typing import Any, TypeVar
 
 from eventide_core.cure import Cure
 from eventide_core.errors import CorruptTimelineError
 
 LONG = range(-(2**63), 2**63)
+
+E = TypeVar("E", bound=StrEnum)
 
 
 def corrupt(path: str, what: str) -> CorruptTimelineError:
@@ -75,6 +78,13 @@ class Document:
         if value is not None and not isinstance(value, bool):
             raise self.wrong(key, "true or false")
         return bool(value)
+
+    def member(self, key: str, kind: type[E], expected: str | None = None) -> E:
+        """A member of the enum, by its text."""
+        text = self.required_text(key)
+        if text not in [str(member) for member in kind]:
+            raise self.wrong(key, expected or f"one of {', '.join(kind)}")
+        return kind(text)
 
     def items(self, key: str) -> list[Any]:
         """A list; empty if it is null or absent."""

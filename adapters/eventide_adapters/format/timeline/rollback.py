@@ -1,4 +1,4 @@
-"""A rollback's plan and metadata <-> Hudi's HoodieRollbackPlan and HoodieRollbackMetadata, Avro object containers.
+"""The plans and metadata of rollbacks, savepoints and restores <-> Hudi's records of them, Avro object containers.
 
     version 6      paths are URIs (`file:/lake/trips/part=a/x.parquet`)
     8 and later    paths without a scheme (`/lake/trips/part=a/x.parquet`)
@@ -13,19 +13,26 @@ from typing import Any
 from eventide_adapters.format.timeline.container import ContainerSchema, read_container, write_container
 from eventide_adapters.format.timeline.document import Document, corrupt, without_plan
 from eventide_adapters.format.timeline.stored_names import checked_partition, data_file_names, name_in, own_name
+from eventide_core.cure import Cure
+from eventide_core.errors import CorruptTimelineError
 from eventide_core.table.files.file_name import LogFileName, is_data_file
 from eventide_core.table.timeline.instant import Action, is_instant_time
 from eventide_core.table.timeline.rollback_metadata import (
+    RestoreMetadata,
+    RestorePlan,
     RollbackMetadata,
     RollbackPlan,
     RollbackRequest,
     RollbackTarget,
     RolledBackPartition,
 )
+from eventide_core.table.timeline.savepoint_metadata import SavepointMetadata
 
 _PLAN = ContainerSchema.named("rollback_plan")
 _METADATA = ContainerSchema.named("rollback_metadata")
-_VERSION = 1
+_SAVEPOINT = ContainerSchema.named("savepoint_metadata")
+_RESTORE_PLAN = ContainerSchema.named("restore_plan")
+_RESTORE = ContainerSchema.named("restore_metadata")
 
 
 def encode_rollback_plan(plan: RollbackPlan, root: str) -> bytes:
@@ -42,7 +49,6 @@ def encode_rollback_plan(plan: RollbackPlan, root: str) -> bytes:
             }
             for request in plan.requests
         ],
-        "version": _VERSION,
     }
     return write_container(_PLAN, record)
 
@@ -74,7 +80,6 @@ def rollback_record(metadata: RollbackMetadata, root: str) -> dict[str, Any]:
         "partitionMetadata": {
             partition: _partition_record(partition, part, root) for partition, part in metadata.partitions.items()
         },
-        "version": _VERSION,
         "instantsRollback": [target_record(target) for target in metadata.targets],
     }
 
@@ -104,13 +109,11 @@ def target_record(target: RollbackTarget) -> dict[str, str]:
 
 
 def decode_target(document: Document) -> RollbackTarget:
-    action = document.required_text("action")
-    if action not in [str(known) for known in Action]:
-        raise document.wrong("action", "an action of a timeline")
+    action = document.member("action", Action, "an action of a timeline")
     instant = document.required_text("commitTime")
     if not is_instant_time(instant):
         raise document.wrong("commitTime", "the time of an instant")
-    return RollbackTarget(instant, Action(action))
+    return RollbackTarget(instant, action)
 
 
 def _decode_request(request: Document, path: str) -> RollbackRequest:
@@ -158,3 +161,71 @@ def _decode_partition(document: Document) -> RolledBackPartition:
 
 def _sizes(document: Document) -> Mapping[str, int]:
     return {name_in(path): document.count(path) for path in document.values}
+
+
+def encode_savepoint(metadata: SavepointMetadata) -> bytes:
+    """The bytes of a completed savepoint."""
+    record = {
+        "savepointedBy": metadata.saved_by,
+        "savepointedAt": metadata.saved_at_ms,
+        "comments": metadata.comments,
+        "partitionMetadata": {
+            partition: {"partitionPath": partition, "savepointDataFile": list(names)}
+            for partition, names in metadata.files.items()
+        },
+    }
+    return write_container(_SAVEPOINT, record)
+
+
+def decode_savepoint(data: bytes, path: str) -> SavepointMetadata:
+    """What a savepoint keeps. Raises CorruptTimelineError, UnsafePathError."""
+    if not data:
+        raise CorruptTimelineError(
+            f"timeline file {path} is empty, so the savepoint keeps nothing; delete it "
+            f"({Cure.delete_savepoint(path.rpartition('/')[2].partition('.')[0].partition('_')[0])}), and make it again"
+        )
+    document = read_container(data, path)
+    partitions = document.document("partitionMetadata")
+    return SavepointMetadata(
+        document.text("savepointedBy") or "",
+        document.count("savepointedAt"),
+        document.text("comments") or "",
+        {
+            checked_partition(partition, path): data_file_names(
+                partitions.document(partition).texts("savepointDataFile"), path
+            )
+            for partition in partitions.values
+        },
+    )
+
+
+def encode_restore_plan(plan: RestorePlan) -> bytes:
+    """The bytes of `<instant>.restore.requested`."""
+    record = {
+        "instantsToRollback": [target_record(target) for target in plan.targets],
+        "savepointToRestoreTimestamp": plan.savepoint,
+    }
+    return write_container(_RESTORE_PLAN, record)
+
+
+def decode_restore_plan(data: bytes, path: str, instant: str) -> RestorePlan:
+    """The plan of the restore requested at `instant`. Raises CorruptTimelineError."""
+    if not data:
+        raise without_plan(path, instant)
+    document = read_container(data, path)
+    targets = tuple(decode_target(target) for target in document.documents("instantsToRollback"))
+    return RestorePlan(instant, document.text("savepointToRestoreTimestamp"), targets)
+
+
+def encode_restore(metadata: RestoreMetadata, root: str) -> bytes:
+    """The bytes of a completed restore; `root` is the table's URI."""
+    record = {
+        "startRestoreTime": metadata.instant,
+        "timeTakenInMillis": 0,
+        "instantsToRollback": [target.instant for done in metadata.rollbacks for target in done.targets],
+        "hoodieRestoreMetadata": {
+            target.instant: [rollback_record(done, root)] for done in metadata.rollbacks for target in done.targets
+        },
+        "restoreInstantInfo": [target_record(target) for done in metadata.rollbacks for target in done.targets],
+    }
+    return write_container(_RESTORE, record)

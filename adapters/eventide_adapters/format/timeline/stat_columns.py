@@ -31,8 +31,6 @@ from eventide_core.table.timeline.commit_metadata import WriteStat
 _STARTS = re.compile(rb"\x02[\x10-\x7e]([0-9A-Za-z-]{8,63})\x02[\x02-\xff][\x01-\x7f]?[^\x00-\x08]{0,200}?\1_")
 _WANTED: Final = frozenset((*TEXTS, *COUNTS, *NUMBERS, "runtimeStats"))
 
-"""Any pa.Array."""
-
 
 @dataclass(frozen=True, slots=True)
 class StatColumns:

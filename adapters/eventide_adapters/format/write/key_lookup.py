@@ -17,8 +17,7 @@ import pyarrow.compute as pc
 
 from eventide_adapters.format.avro.schema import table_fields
 from eventide_adapters.format.base_file.key_range import may_have_one
-from eventide_adapters.format.base_file.keyed import read_keyed_base
-from eventide_adapters.format.base_file.parquet import BaseFooter
+from eventide_adapters.format.base_file.parquet import BaseFooter, read_base
 from eventide_adapters.format.log_file.records import DataBlock, iter_log_records
 from eventide_core.ports import Storage
 from eventide_core.table.files.slice_read import SliceRead
@@ -56,7 +55,7 @@ def distinct_keys(storage: Storage, file_slice: SliceRead, shape: RecordShape) -
 def _keys(storage: Storage, task: LookupTask) -> "Iterator[pa.Array[Any]]":
     path, shape = task.file_slice.base_path, task.shape
     if path is not None and (not task.by_bloom or _may_have_one(storage, path, task.keys)):
-        for batch in read_keyed_base(storage, path, table_fields(shape.schema, [RECORD_KEY]), shape):
+        for batch in read_base(storage, path, table_fields(shape.schema, [RECORD_KEY]), shape):
             yield batch.column(0)
     logs, blocks = task.file_slice.log_paths, task.file_slice.blocks
     for block in iter_log_records(storage, logs, shape, blocks, [RECORD_KEY], is_strict=True):

@@ -149,7 +149,7 @@ def _is_delete(rows: pa.Table, shape: WriteShape) -> Any:
     marker = shape.records.delete_marker
     if IS_DELETED in rows.column_names and pa.types.is_boolean(rows.schema.field(IS_DELETED).type):
         is_delete = _known_true(rows.column(IS_DELETED))
-    if marker is not None:
+    if marker is not None and marker.field in rows.column_names:
         texts: Any = rows.column(marker.field).cast(pa.string())
         is_delete = pc.or_(is_delete, _known_true(pc.equal(texts, pa.scalar(marker.value))))
     return is_delete

@@ -13,8 +13,6 @@ from eventide_core.errors import InvalidRecordError, UnsupportedTableError
 from eventide_core.table.files.table_path import why_no_partition
 from eventide_core.table.settings.key_format import NULL_PARTITION, KeyFormat, PartitionTime, Slashes, TimeKind
 
-"""Any pa.Array; the library's stubs have a separate type for each kind."""
-
 _ESCAPED: Final = re.compile(r"[\x00-\x1f\"#%'*/:=?\\\x7f{\[\]^]")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 _PATTERN: Final = re.compile(

@@ -19,12 +19,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide_adapters.format.avro.schema import arrow_schema, table_fields
-from eventide_adapters.format.base_file.keyed import read_keyed_base_and_footer
-from eventide_adapters.format.base_file.parquet import BaseFileWriter
-from eventide_adapters.format.columns.event_times import event_time_range
+from eventide_adapters.format.base_file.parquet import BaseFileWriter, read_base_and_footer
+from eventide_adapters.format.columns.event_times import event_time_range, event_times_ms
 from eventide_adapters.format.columns.field_path import column_at
 from eventide_adapters.format.log_file.delete_block import encode_delete_block
-from eventide_adapters.format.log_file.event_time_blocks import by_event_time
 from eventide_adapters.format.log_file.ordering_values import ordering_of_fields, orderings_of
 from eventide_adapters.format.log_file.writer import encode_data_block, encode_parquet_block
 from eventide_adapters.format.parquet.bloom_filter import BloomFilterBuilder, BloomParameters
@@ -40,6 +38,7 @@ from eventide_core.table.settings.write_shape import LogBlockFormat, WriteShape
 from eventide_core.table.timeline.commit_metadata import WriteStat
 
 _NO_EVENT_TIMES: Final = EventTimeRange(None, None)
+_FEW: Final = 64  # a span of less than one row in so many is a small one
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +124,7 @@ class RowWriter:
         if group.filled_up is None:
             return shape.records.marks_local_times, iter(())
         schema = shape.records.schema
-        footer, batches = read_keyed_base_and_footer(
+        footer, batches = read_base_and_footer(
             self.storage, group.filled_up.path, table_fields(schema), shape.records, ()
         )
         return footer.marks_local_times(schema), (_renamed(batch, name) for batch in batches)
@@ -310,3 +309,50 @@ def _size_of(storage: Storage, path: str) -> int:
     if info is None:
         raise StorageError(f"{path} disappeared after it was written; the write was not committed")
     return info.size
+
+
+def by_event_time(rows: pa.Table, shape: RecordShape, bucket_ms: int) -> Iterator[pa.Table]:
+    """The rows in portions by event time, the earliest first, and rows without one before all. Keeps the order within one.
+
+    A compaction by event time then needs only the headers of the blocks to skip rows at or after T. Adjacent spans with few
+    rows share a block: late records have many such spans, and each block costs a header.
+
+    Returns one portion in the original order if the order of the rows may decide which of two versions of a key is newer, or
+    if the event time is unknown. `bucket_ms` is the span of a portion, 0 for none.
+    """
+    if not bucket_ms or shape.event_time_field is None or len(rows) < 2 or _has_doubles(rows):
+        yield rows
+        return
+    column: Any = column_at(rows, shape.event_time_field).combine_chunks()
+    try:
+        times = event_times_ms(column, shape.event_time_texts)
+    except UnsupportedTableError:
+        yield rows  # only a compaction by event time needs them, and reports it
+        return
+    filled = times.fill_null(np.iinfo(np.int64).min).to_numpy(zero_copy_only=False)
+    spans = np.floor_divide(filled, bucket_ms)
+    order = np.argsort(spans, kind="stable")
+    _, sizes = np.unique(spans, return_counts=True)
+    ordered = rows.take(order)
+    begin = 0
+    for size in _portions(sizes, max(1, len(rows) // _FEW)):
+        yield ordered.slice(begin, size)
+        begin += size
+
+
+def _portions(sizes: Any, few: int) -> list[int]:
+    """The sizes of the portions, after combining adjacent spans with few rows each."""
+    portions: list[int] = []
+    is_open = False
+    for size in map(int, sizes):
+        if is_open and size < few:
+            portions[-1] += size
+        else:
+            portions.append(size)
+        is_open = size < few
+    return portions
+
+
+def _has_doubles(rows: pa.Table) -> bool:
+    keys: Any = rows.column(RECORD_KEY)
+    return bool(pc.count_distinct(keys).as_py() != len(rows))

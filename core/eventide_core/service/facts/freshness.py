@@ -64,7 +64,9 @@ class FreshnessReader:
         for fact in facts.values():
             if fact.uncompacted.unreadable_records and len(records) < limit:
                 left, blocks = limit - len(records), state.blocks()
-                records += self.facts.content.unreadable_event_times(fact.log_file, self._shape(state), left, blocks)
+                records += self.facts.content.records.unreadable_event_times(
+                    fact.log_file, self._shape(state), left, blocks
+                )
         return tuple(records)
 
     def after(self, state: TableState, plan: CompactionPlan) -> Freshness:
@@ -124,11 +126,11 @@ class FreshnessReader:
 def _count_waiting(content: LogContent, shape: RecordShape, cut_ms: int, blocks: BlockFilter, fact: LogFacts) -> int:
     """How many records before the cut a log file holds that are in no base file yet."""
     since_ms = fact.uncompacted.min_ms
-    count = content.count_before(fact.log_file, shape, cut_ms, blocks)
+    count = content.records.count_before(fact.log_file, shape, cut_ms, blocks)
     if since_ms is None or since_ms == fact.event_times.min_ms:
         return count
     # An exact cut has merged what lies before.
-    return count - content.count_before(fact.log_file, shape, since_ms, blocks)
+    return count - content.records.count_before(fact.log_file, shape, since_ms, blocks)
 
 
 def _live_logs(state: TableState) -> list[LogFile]:

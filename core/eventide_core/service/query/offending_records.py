@@ -41,7 +41,9 @@ class OffendingRecordsReader:
         records: list[OffendingRecords] = []
         for offending in logs:
             try:
-                keys = self.content.latest_keys(offending.log_file, shape, offending.since_ms, _KEYS_NAMED, blocks)
+                keys = self.content.records.latest_keys(
+                    offending.log_file, shape, offending.since_ms, _KEYS_NAMED, blocks
+                )
             except EventideError as error:
                 records.append(OffendingRecords(offending, (), str(error)))
             else:

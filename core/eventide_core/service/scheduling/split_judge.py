@@ -15,12 +15,11 @@ from eventide_core.action.compaction.slice_selection import (
     with_merger,
 )
 from eventide_core.action.compaction.slice_split import SplitVerdict, judge_split
-from eventide_core.ports import Engine, LogContent
+from eventide_core.ports import Engine, LogContent, SplitSlice
 from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.records.record_shape import RecordShape
 
-_Logs = tuple[tuple[str, int], ...]
-_Split = tuple[str | None, _Logs, _Logs, _Logs, int | None, RecordShape, ReaderRules]
+_Split = tuple[SplitSlice, RecordShape, ReaderRules]
 
 
 @dataclass(slots=True)
@@ -79,7 +78,7 @@ class SplitJudge:
         known: dict[_Split, SplitVerdict],
     ) -> list[Selection]:
         splits = [
-            None if needed_histories(selection, rules) is None else _split(selection, rules, shape)
+            None if needed_histories(selection, rules) is None else (_split(selection), shape, rules)
             for selection in selections
         ]
         asked = {split: selection for split, selection in zip(splits, selections, strict=True) if split is not None}
@@ -98,21 +97,12 @@ def _verdict(
     """Reads the histories of a slice's keys where it runs."""
     only_deleted = needed_histories(selection, rules)
     assert only_deleted is not None, "a split that algebra answers for"
-    histories = content.key_histories(
-        _base_path(selection),
-        [fact.log_file for fact in selection.compacted],
-        [fact.log_file for fact in selection.left_overs],
-        shape,
-        blocks,
-        only_deleted=only_deleted,
-        early_before_ms=selection.exact_ms,
-        above={fact.log_file.path for fact in selection.above},
-    )
+    histories = content.records.key_histories(_split(selection), shape, blocks, only_deleted=only_deleted)
     return judge_split(histories, rules.rule, rules.readers, is_base_file_index=rules.is_base_file_index)
 
 
 def _doubled_key(content: LogContent, shape: RecordShape, base_path: str) -> str | None:
-    return content.doubled_key(base_path, shape)
+    return content.records.doubled_key(base_path, shape)
 
 
 def _base_path(selection: Selection) -> str | None:
@@ -120,9 +110,9 @@ def _base_path(selection: Selection) -> str | None:
     return base.path if base else None
 
 
-def _split(selection: Selection, rules: ReaderRules, shape: RecordShape) -> _Split:
-    compacted, left_over, above = (
-        tuple((fact.log_file.path, fact.log_file.size) for fact in facts)
-        for facts in (selection.compacted, selection.in_old_slice, selection.above)
+def _split(selection: Selection) -> SplitSlice:
+    merged, left_overs, above = (
+        tuple(fact.log_file for fact in facts) for facts in (selection.compacted, selection.left_overs, selection.above)
     )
-    return (_base_path(selection), compacted, left_over, above, selection.exact_ms, shape, rules)
+    above_paths = frozenset(log.path for log in above)
+    return SplitSlice(_base_path(selection), merged, left_overs, selection.exact_ms, above_paths)

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from eventide_adapters.format.avro.decode import iter_avro_block
 from eventide_adapters.format.avro.schema import AvroField
-from eventide_adapters.format.base_file.keyed import read_keyed_base
+from eventide_adapters.format.base_file.parquet import read_base
 from eventide_adapters.format.log_content.content import ArrowLogContent
 from eventide_adapters.format.log_file import blocks as log_blocks
 from eventide_adapters.format.log_file import records as log_records
@@ -64,7 +64,7 @@ class Decoded:
             standing_in(log_blocks, "read_headers", self._of_headers),
             standing_in(log_records, "iter_avro_block", self._of_avro_block),
             standing_in(log_records, "decode_delete_block", self._of_delete_block),
-            standing_in(slice_reader, "read_keyed_base", self._of_base),
+            standing_in(slice_reader, "read_base", self._of_base),
         ):
             yield
 
@@ -120,10 +120,10 @@ class Decoded:
         few_rows: int | None,
     ) -> Iterable[pa.RecordBatch]:
         if choice is not None:
-            return read_keyed_base(storage, path, target, shape, dictionary_candidates, choice, few_rows)
+            return read_base(storage, path, target, shape, dictionary_candidates, choice, few_rows)
         key = (storage.read(path), shape, tuple(map(id, target)), frozenset(dictionary_candidates))
         if key not in self._bases:
-            self._bases[key] = (tuple(read_keyed_base(storage, path, target, shape, dictionary_candidates)), target)
+            self._bases[key] = (tuple(read_base(storage, path, target, shape, dictionary_candidates)), target)
         return self._bases[key][0]
 
 

@@ -9,12 +9,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from eventide_adapters.format.avro.schema import table_fields
-from eventide_adapters.format.base_file.keyed import read_keyed_base
+from eventide_adapters.format.base_file.parquet import read_base
 from eventide_adapters.format.base_file.virtual_key import with_record_keys
 from eventide_adapters.format.log_content.content import ArrowLogContent
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.errors import CorruptBaseFileError, InvalidFilterError, UnsupportedTableError
+from eventide_core.ports import SplitSlice
 from eventide_core.table.files.file_name import LogFileName
 from eventide_core.table.files.file_slice import LogFile
 from eventide_core.table.files.slice_read import BlockFilter, SliceRead
@@ -85,8 +86,8 @@ def test_histories_of_keys_name_them_as_delete_blocks_do(storage: MemoryStorage)
         name = LogFileName.parse(path.rpartition("/")[2])
         assert name is not None
         logs.append(LogFile(name, path, len(FILES[path])))
-    content = ArrowLogContent(storage)
-    (history,) = content.key_histories(BASE, logs[:1], logs[1:], SHAPE, BLOCKS, only_deleted=True)
+    content, split = ArrowLogContent(storage), SplitSlice(BASE, tuple(logs[:1]), tuple(logs[1:]))
+    (history,) = content.records.key_histories(split, SHAPE, BLOCKS, only_deleted=True)
     assert history.key == "id:c,ts:3"
 
 
@@ -116,6 +117,6 @@ def test_a_base_file_without_keys_is_corrupt_if_the_table_has_meta_fields(storag
     storage.put(BASE, base_file([bare("a", 1, "base")]).replace(b"_hoodie_record_key", b"_hoodie_record_kex"))
     with pytest.raises(CorruptBaseFileError, match=rf"base file {BASE} has a record without key"):
         list(ArrowSliceReader(storage).read(SliceRead("part=a", "f-0", BASE, (), BLOCKS), shape, None))
-    assert list(read_keyed_base(storage, BASE, table_fields(AvroSchema.of(SCHEMA), ["id"]), shape)), (
+    assert list(read_base(storage, BASE, table_fields(AvroSchema.of(SCHEMA), ["id"]), shape)), (
         "where no key is asked for"
     )

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from eventide_adapters.format.comparison.wrong_keys import wrong_keys
+from eventide_adapters.format.comparison.content_audit import wrong_keys
 from eventide_core.table.settings.key_format import KeyFormat
 
 

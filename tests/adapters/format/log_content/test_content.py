@@ -25,7 +25,7 @@ from eventide_adapters.format.log_file.records import DataBlock, DeleteBlock, it
 from eventide_adapters.storage.local import LocalStorage
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.errors import CorruptBaseFileError, CorruptLogBlockError, EventideError, UnsupportedTableError
-from eventide_core.ports import LogSummary, Storage, TimedKey
+from eventide_core.ports import LogSummary, SplitSlice, Storage, TimedKey
 from eventide_core.table.files.file_name import LogFileName
 from eventide_core.table.files.file_slice import LogFile
 from eventide_core.table.files.slice_read import BlockFilter
@@ -81,6 +81,10 @@ def _log(storage: Storage, version: int, *blocks: bytes) -> LogFile:
     name, data = LogFileName("f", T1, version, f"0-0-{version}"), b"".join(blocks)
     storage.put(f"part=a/{name}", data)
     return LogFile(name, f"part=a/{name}", len(data))
+
+
+def split(base: str | None, merged: Sequence[LogFile], left_overs: Sequence[LogFile]) -> SplitSlice:
+    return SplitSlice(base, tuple(merged), tuple(left_overs))
 
 
 def _base(storage: Storage, rows: Sequence[dict[str, Any]], **types: pa.DataType) -> str:
@@ -240,15 +244,15 @@ def test_the_latest_keys_are_named_once_each_from_the_blocks_that_count(storage:
         _rows(T3, {"id": "f", "ts": 99}),
     )
     content, blocks = ArrowLogContent(storage), BlockFilter(frozenset({T1, T2}), None)
-    assert content.latest_keys(log, SHAPE, 70, 2, blocks) == (TimedKey("d", 95), TimedKey("b", 90))
-    assert content.latest_keys(log, SHAPE, 91, 5, blocks) == (TimedKey("d", 95),)
-    assert content.latest_keys(log, SHAPE, 100, 5, blocks) == ()
+    assert content.records.latest_keys(log, SHAPE, 70, 2, blocks) == (TimedKey("d", 95), TimedKey("b", 90))
+    assert content.records.latest_keys(log, SHAPE, 91, 5, blocks) == (TimedKey("d", 95),)
+    assert content.records.latest_keys(log, SHAPE, 100, 5, blocks) == ()
 
 
 def test_blocks_whose_headers_tell_that_they_hold_no_such_key_are_not_read(storage: Storage) -> None:
     schema = with_event_times(AvroSchema.of(written_schema(TABLE_SCHEMA.text)), "ts", EventTimeRange(1, 69))
     log = _log(storage, 1, block(AVRO, {INSTANT_TIME: T1, SCHEMA: schema.text}, b"no records"))
-    assert ArrowLogContent(storage).latest_keys(log, SHAPE, 70, 2, ALL) == ()
+    assert ArrowLogContent(storage).records.latest_keys(log, SHAPE, 70, 2, ALL) == ()
 
 
 def test_count_before_takes_records_and_deletes_of_counting_blocks_before_the_threshold(storage: Storage) -> None:
@@ -262,8 +266,8 @@ def test_count_before_takes_records_and_deletes_of_counting_blocks_before_the_th
         rollback_block(T4, T4),
     )
     content = ArrowLogContent(storage)
-    assert content.count_before(log, SHAPE, 100, BlockFilter(frozenset({T1, T2, T4}), None)) == 2
-    assert content.count_before(log, SHAPE, 1, ALL) == 0
+    assert content.records.count_before(log, SHAPE, 100, BlockFilter(frozenset({T1, T2, T4}), None)) == 2
+    assert content.records.count_before(log, SHAPE, 1, ALL) == 0
 
 
 class TestKeyHistories:
@@ -289,7 +293,9 @@ class TestKeyHistories:
 
     def test_keys_of_both_sides_come_with_all_their_versions(self, storage: Storage) -> None:
         base, merged, left_overs = self._slice(storage)
-        histories = ArrowLogContent(storage).key_histories(base, merged, left_overs, SHAPE, ALL, only_deleted=False)
+        histories = ArrowLogContent(storage).records.key_histories(
+            split(base, merged, left_overs), SHAPE, ALL, only_deleted=False
+        )
         assert histories == (
             KeyHistory("a", Version(10, False, 0), (Version(20, False, 1),), (Version(40, False, 2),)),
             KeyHistory("b", None, (Version(21, False, 0), Version(30, True, 1)), (Version(LEAST, False, 2),)),
@@ -299,29 +305,36 @@ class TestKeyHistories:
     def test_only_keys_with_a_delete_when_asked(self, storage: Storage) -> None:
         base, merged, left_overs = self._slice(storage)
         content = ArrowLogContent(storage)
-        assert [h.key for h in content.key_histories(base, merged, left_overs, SHAPE, ALL, only_deleted=True)] == [
+        assert [
+            h.key for h in content.records.key_histories(split(base, merged, left_overs), SHAPE, ALL, only_deleted=True)
+        ] == [
             "b",
             "n",
         ]
-        swapped = content.key_histories(base, left_overs, merged, SHAPE, ALL, only_deleted=True)
+        swapped = content.records.key_histories(split(base, left_overs, merged), SHAPE, ALL, only_deleted=True)
         assert [h.key for h in swapped] == ["b", "n"]
 
     def test_sides_without_a_common_key_have_none(self, storage: Storage) -> None:
         base, merged, _ = self._slice(storage)
-        assert ArrowLogContent(storage).key_histories(base, merged, [], SHAPE, ALL, only_deleted=False) == ()
+        assert (
+            ArrowLogContent(storage).records.key_histories(split(base, merged, []), SHAPE, ALL, only_deleted=False)
+            == ()
+        )
 
     def test_a_rollback_block_of_one_side_rolls_back_blocks_of_the_other(self, storage: Storage) -> None:
         base, merged, left_overs = self._slice(storage)
         rollback = _log(storage, 11, rollback_block(T4, T1))
-        histories = ArrowLogContent(storage).key_histories(
-            base, merged, [*left_overs, rollback], SHAPE, ALL, only_deleted=False
+        histories = ArrowLogContent(storage).records.key_histories(
+            split(base, merged, [*left_overs, rollback]), SHAPE, ALL, only_deleted=False
         )
         assert [history.key for history in histories] == ["b", "n"]
 
     def test_without_ordering_field_records_are_level_and_deletes_natural(self, storage: Storage) -> None:
         _, merged, left_overs = self._slice(storage)
         shape = RecordShape(TABLE_SCHEMA, MergeRule.COMMIT_TIME_ORDERING, (), None)
-        histories = ArrowLogContent(storage).key_histories(None, merged, left_overs, shape, ALL, only_deleted=True)
+        histories = ArrowLogContent(storage).records.key_histories(
+            split(None, merged, left_overs), shape, ALL, only_deleted=True
+        )
         assert histories[0] == KeyHistory(
             "b", None, (Version(LEAST, False, 0), Version(None, True, 1)), (Version(LEAST, False, 2),)
         )
@@ -331,8 +344,8 @@ class TestKeyHistories:
         rows = [{"_hoodie_record_key": "a", "ts": 7, "id": "b"}]
         base = _base(storage, rows, _hoodie_record_key=pa.string(), ts=pa.int64(), id=pa.string())
         shape = RecordShape(TABLE_SCHEMA, MergeRule.EVENT_TIME_ORDERING, ("ts", "id"), "ts")
-        (history, *_) = ArrowLogContent(storage).key_histories(
-            base, merged[:1], left_overs, shape, ALL, only_deleted=False
+        (history, *_) = ArrowLogContent(storage).records.key_histories(
+            split(base, merged[:1], left_overs), shape, ALL, only_deleted=False
         )
         assert history == KeyHistory(
             "a", Version((7, "b"), False, 0), (Version((20, "a"), False, 1),), (Version((40, "a"), False, 2),)
@@ -341,7 +354,9 @@ class TestKeyHistories:
     def test_a_base_file_older_than_the_ordering_column_has_the_least_value(self, storage: Storage) -> None:
         _, merged, left_overs = self._slice(storage)
         base = _base(storage, [{"_hoodie_record_key": "a"}], _hoodie_record_key=pa.string())
-        histories = ArrowLogContent(storage).key_histories(base, merged, left_overs, SHAPE, ALL, only_deleted=False)
+        histories = ArrowLogContent(storage).records.key_histories(
+            split(base, merged, left_overs), SHAPE, ALL, only_deleted=False
+        )
         assert histories[0].base == Version(LEAST, False, 0)
 
     @pytest.mark.parametrize(
@@ -370,8 +385,8 @@ class TestKeyHistories:
         _, merged, left_overs = self._slice(storage)
         storage.put("part=a/f_0-0-0_1.parquet", b"PAR1")
         with pytest.raises(CorruptBaseFileError, match=r"f_0-0-0_1\.parquet"):
-            ArrowLogContent(storage).key_histories(
-                "part=a/f_0-0-0_1.parquet", merged, left_overs, SHAPE, ALL, only_deleted=False
+            ArrowLogContent(storage).records.key_histories(
+                split("part=a/f_0-0-0_1.parquet", merged, left_overs), SHAPE, ALL, only_deleted=False
             )
 
 
@@ -414,5 +429,5 @@ def test_logs_of_real_hudi_hold_what_fastavro_reads_in_them(name: str, tmp_path:
         assert summary.event_times == EventTimeRange(min(known, default=None), max(known, default=None), unknown)
         assert summary.delete_count == len(deleted)
         threshold = 1700003000000
-        before = ArrowLogContent(storage).count_before(log, shape, threshold, accepted)
+        before = ArrowLogContent(storage).records.count_before(log, shape, threshold, accepted)
         assert before == sum(time < threshold for time in known)

@@ -12,7 +12,7 @@ from eventide import Table
 from eventide_adapters.format.avro.event_time_properties import event_times_in_header
 from eventide_adapters.format.log_file.blocks import read_headers
 from eventide_adapters.format.log_file.records import BlockReader
-from eventide_adapters.format.merge import early_records
+from eventide_adapters.format.merge import left_overs
 from eventide_core.errors import ConfigError
 from eventide_core.table.files.log_block import BlockType
 
@@ -82,7 +82,7 @@ def test_an_exact_cut_decodes_no_block_at_or_after_t(table: Table, monkeypatch: 
             decoded.append(placed.block.offset)
             yield from super().read(placed)
 
-    monkeypatch.setattr(early_records, "BlockReader", Counting)
+    monkeypatch.setattr(left_overs, "BlockReader", Counting)
     result = table.compact(table.plan_compaction(START_MS + 2 * HOUR_MS, cut="exact", link_mode="copy"))
     assert result.freshness.watermark_ms == START_MS + 2 * HOUR_MS
     assert len(decoded) == 2

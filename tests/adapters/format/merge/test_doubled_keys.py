@@ -68,6 +68,6 @@ def test_a_record_meets_every_row_of_its_key_if_all_blocks_have_positions(
 
 def test_a_doubled_key_is_found_in_a_base_file() -> None:
     storage, shape = storage_of(), task().shape
-    assert ArrowLogContent(storage).doubled_key(BASE, shape) == "a"
+    assert ArrowLogContent(storage).records.doubled_key(BASE, shape) == "a"
     storage.put(BASE, base_file(ROWS[1:3]))
-    assert ArrowLogContent(storage).doubled_key(BASE, shape) is None
+    assert ArrowLogContent(storage).records.doubled_key(BASE, shape) is None

@@ -23,12 +23,13 @@ from eventide_adapters.format.metadata_records.records import (
 )
 from eventide_adapters.format.metadata_table.column_ranges import ColumnRange, base_columns, column_ranges
 from eventide_adapters.format.metadata_table.file_contents import FileContents
-from eventide_adapters.format.metadata_table.stats import ColumnStatistics
+from eventide_adapters.format.metadata_table.stats import MovedStatistics
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.errors import UnsupportedTableError
-from eventide_core.ports import AddedFile
+from eventide_core.ports import AddedFile, FileChanges
 from eventide_core.table.files.log_block import BlockType, HeaderKey, encode_block
 from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.settings.metadata_table import RowChange
 
 BASE = "new_0-0-1_20261122000000000.parquet"
 OLD_BASE = "old_0-0-1_20261121000000000.parquet"
@@ -205,7 +206,8 @@ def put_stats(storage: MemoryStorage, instant: str, stats: list[dict[str, Any]],
 def records(storage: MemoryStorage, *added: AddedFile) -> Mapping[tuple[str, str], dict[str, Any]]:
     """Of each file and column, after each key has been seen to fit."""
     found: dict[tuple[str, str], dict[str, Any]] = {}
-    for key, value in ColumnStatistics(MetadataTableReader.load(storage), added, FileContents(storage)).records():
+    changes = FileChanges(RowChange.NONE, added)
+    for key, value in MovedStatistics(MetadataTableReader.load(storage), changes, FileContents(storage)).column_stats():
         stats = value["ColumnStatsMetadata"]
         assert key == column_stats_key(stats["columnName"], "part=a", stats["fileName"])
         encode_value(value, SCHEMA)

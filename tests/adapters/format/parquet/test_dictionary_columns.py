@@ -88,7 +88,7 @@ def dictionaries_written(monkeypatch: pytest.MonkeyPatch) -> list[set[str]]:
 
 def test_strings_of_few_values_come_as_dictionaries_on_request(storage: MemoryStorage) -> None:
     """Not keys and ordering values, nor texts of many values."""
-    batches = list(read_base(storage, BASE, FIELDS, dictionary_fields(FIELDS, SHAPE)))
+    batches = list(read_base(storage, BASE, FIELDS, dictionary_candidates=dictionary_fields(FIELDS, SHAPE)))
     assert [dictionaries(batch) for batch in batches] == [FEW] * len(batches)
     assert [each for batch in batches for each in batch.to_pylist()] == OLD
     assert dictionary_fields(FIELDS, RecordShape(AvroSchema.of(SCHEMA), SHAPE.merge_rule, ("val",), None)).isdisjoint(
@@ -110,7 +110,9 @@ def test_a_compaction_hands_them_on(storage: MemoryStorage, monkeypatch: pytest.
     nulls = sum(each["val"] is None for each in expected())
     assert (told.min, told.max, told.null_count) == ("city 0", "town 2", nulls)
     # Arrow's writer would have continued with the texts themselves where a second dictionary came.
-    assert {*map(frozenset, map(dictionaries, read_base(storage, NEW_BASE, FIELDS, FEW)))} == {frozenset(FEW)}
+    assert {*map(frozenset, map(dictionaries, read_base(storage, NEW_BASE, FIELDS, dictionary_candidates=FEW)))} == {
+        frozenset(FEW)
+    }
 
 
 def test_where_the_logs_have_many_values_they_become_texts(
@@ -154,4 +156,4 @@ def test_a_number_beyond_its_dictionary_is_refused(storage: MemoryStorage) -> No
     storage.put(NEW_BASE, bytes(data))
     fields = table_fields(AvroSchema.of(SCHEMA), ["val"])
     with pytest.raises(CorruptBaseFileError, match=r"column val has value number 7 of a dictionary of 5"):
-        list(read_base(storage, NEW_BASE, fields, {"val"}))
+        list(read_base(storage, NEW_BASE, fields, dictionary_candidates={"val"}))

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
-from eventide_adapters.format.parquet import prefetch as batches_ahead
-from eventide_adapters.format.parquet.prefetch import prefetch
+from eventide_adapters.format.parquet import threads as batches_ahead
+from eventide_adapters.format.parquet.threads import prefetch
 from eventide_core.errors import CorruptBaseFileError
 
 

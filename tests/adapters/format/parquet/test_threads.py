@@ -14,7 +14,7 @@ from eventide_adapters.format.avro.schema import arrow_schema, table_fields
 from eventide_adapters.format.base_file import parquet as base_parquet
 from eventide_adapters.format.base_file.parquet import BaseFileWriter, read_base
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
-from eventide_adapters.format.parquet import gzip_pages, inflated_pages, open_file, prefetch, threads
+from eventide_adapters.format.parquet import gzip_pages, inflated_pages, open_file, threads
 from eventide_adapters.format.parquet.gzip_pages import gzip_page
 from eventide_adapters.format.parquet.inflated_pages import InflatedPages
 from eventide_adapters.format.parquet.output import ParquetOutput
@@ -208,7 +208,7 @@ def test_a_batch_is_read_ahead_where_something_else_can_be_done_meanwhile(
         pools.append(threads)
         return Threads(threads)
 
-    monkeypatch.setattr(prefetch, "Threads", noted)
+    monkeypatch.setattr(threads, "Threads", noted)
     table = pa.Table.from_batches(base_parquet.read_base(storage, "file", table_fields(SCHEMA)))
     assert table.column("id").to_pylist() == [name for group in range(4) for name in rows(group)["id"].to_pylist()]
     assert pools == ([1] if has_thread else [])

@@ -9,7 +9,7 @@ import pytest
 
 from eventide import Table
 from eventide.integrations import metrics
-from eventide_adapters.metrics.prometheus_textfile import PrometheusTextfile
+from eventide_adapters.metrics.local_files import PrometheusTextfile
 from eventide_core.action.compaction.backlog import Backlog
 from eventide_core.service.facts.compaction_history import KeptBytes
 from eventide_core.service.query.metrics import table_metrics

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from eventide import Table
-from eventide_adapters.format.log_content.content import ArrowLogContent
+from eventide_adapters.format.log_content.records import ArrowRecordContent
 from eventide_core.config import BUCKETS, LOG_BLOCK_EVENT_TIME_BUCKET
 
 COLUMNS: "list[pa.Field[Any]]" = [
@@ -42,7 +42,7 @@ def histories_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("the plan reads the histories of keys")
 
-    monkeypatch.setattr(ArrowLogContent, "key_histories", refuse)
+    monkeypatch.setattr(ArrowRecordContent, "key_histories", refuse)
 
 
 @pytest.mark.usefixtures("histories_are_not_read")

@@ -1,0 +1,138 @@
+"""What the records of log files show: the latest keys of one, and the histories of keys in a slice. Part of log_content."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventide_adapters.format.avro.event_time_properties import event_times_in_header
+from eventide_adapters.format.avro.schema import table_fields
+from eventide_adapters.format.base_file.parquet import read_base
+from eventide_adapters.format.columns.event_times import event_times_ms, unreadable_rows
+from eventide_adapters.format.columns.field_path import top_level
+from eventide_adapters.format.log_content.event_times import BlockEventTimes
+from eventide_adapters.format.log_content.key_versions import VersionColumns, common_keys, histories, versions_of_block
+from eventide_adapters.format.log_file.blocks import counting_blocks
+from eventide_adapters.format.log_file.event_times import event_time_column, event_times_of, is_before
+from eventide_adapters.format.log_file.ordering_values import orderings_of
+from eventide_adapters.format.log_file.records import BlockReader, DataBlock, DeleteBlock
+from eventide_adapters.format.merge.base_merge import merge_columns
+from eventide_adapters.format.merge.key_table import KeyTable
+from eventide_core.ports import SplitSlice, Storage, TimedKey, UnreadableEventTime
+from eventide_core.table.files.file_slice import LogFile
+from eventide_core.table.files.slice_read import BlockFilter
+from eventide_core.table.records.key_history import KeyHistory
+from eventide_core.table.records.record_shape import RecordShape
+from eventide_core.table.records.schema import RECORD_KEY
+
+
+@dataclass(frozen=True, slots=True)
+class ArrowRecordContent:
+    """Implements `ports.RecordContent`, in columns."""
+
+    storage: Storage
+
+    def count_before(self, log: LogFile, shape: RecordShape, threshold_ms: int, blocks: BlockFilter) -> int:
+        reader = BlockEventTimes.of(self.storage, shape).reader
+        count = 0
+        for placed in counting_blocks(self.storage, [(log.path, log.size)], blocks, is_strict=True):
+            for part in reader.read(placed):
+                count += pc.less(event_times_of(part, shape), pa.scalar(threshold_ms)).true_count
+        return count
+
+    def latest_keys(
+        self, log: LogFile, shape: RecordShape, since_ms: int, limit: int, blocks: BlockFilter
+    ) -> tuple[TimedKey, ...]:
+        columns = top_level([*merge_columns(shape), shape.require_event_time_field(self.storage.root)])
+        reader, latest = BlockReader(self.storage, shape, columns), dict[str, int]()
+        for placed in counting_blocks(self.storage, [(log.path, log.size)], blocks, is_strict=False):
+            known = event_times_in_header(placed.block, shape.event_time_source)
+            if known is not None and (known.max_ms is None or known.max_ms < since_ms):
+                continue
+            for part in reader.read(placed):
+                times = event_times_of(part, shape)
+                chosen = pc.greater_equal(times, pa.scalar(since_ms))
+                keys = part.keys if isinstance(part, DeleteBlock) else part.records.column(RECORD_KEY)
+                table = pa.table({"key": keys.filter(chosen), "ms": times.filter(chosen)})
+                table = (
+                    table.group_by("key", use_threads=False)
+                    .aggregate([("ms", "max")])
+                    .sort_by([("ms_max", "descending")])
+                )
+                for row in table.slice(0, limit).to_pylist():
+                    latest[row["key"]] = max(row["ms_max"], latest.get(row["key"], row["ms_max"]))
+        worst = sorted(latest.items(), key=lambda pair: (-pair[1], pair[0]))[:limit]
+        return tuple(TimedKey(key, time) for key, time in worst)
+
+    def unreadable_event_times(
+        self, log: LogFile, shape: RecordShape, limit: int, blocks: BlockFilter
+    ) -> tuple[UnreadableEventTime, ...]:
+        columns = top_level([RECORD_KEY, shape.require_event_time_field(self.storage.root)])
+        reader, unreadable = BlockReader(self.storage, shape, columns), list[UnreadableEventTime]()
+        for placed in counting_blocks(self.storage, [(log.path, log.size)], blocks, is_strict=False):
+            known = event_times_in_header(placed.block, shape.event_time_source)
+            if known is not None and not known.unreadable_records:
+                continue
+            for part in reader.read(placed):
+                unreadable += unreadable_in(log.path, part, shape, limit - len(unreadable))
+                if len(unreadable) == limit:
+                    return tuple(unreadable)
+        return tuple(unreadable)
+
+    def key_histories(
+        self, split: SplitSlice, shape: RecordShape, blocks: BlockFilter, *, only_deleted: bool
+    ) -> tuple[KeyHistory, ...]:
+        # A rollback block rolls back blocks of either side. Positions count a key's versions: base, merged, remaining.
+        logs = sorted((*split.merged, *split.left_overs), key=lambda log: log.name.reader_order)
+        merged_paths = {log.path for log in split.merged}
+        early_before_ms, columns = split.early_before_ms, merge_columns(shape)
+        if early_before_ms is not None and shape.event_time_field is not None:
+            columns = top_level([*columns, shape.event_time_field])
+        reader = BlockReader(self.storage, shape, columns)
+        sides: dict[bool, list[VersionColumns]] = {True: [], False: []}
+        for placed in counting_blocks(self.storage, [(log.path, log.size) for log in logs], blocks, is_strict=True):
+            is_merged = placed.path in merged_paths
+            for part in reader.read(placed):
+                versions = versions_of_block(
+                    part, RECORD_KEY, shape.ordering_fields, is_partial=shape.partial_update is not None
+                )
+                if early_before_ms is not None and not is_merged and placed.path not in split.above:
+                    versions = versions.marked_early(is_before(event_times_of(part, shape), early_before_ms))
+                sides[is_merged].append(versions)
+        left, right = (VersionColumns.concat(sides[is_merged], reader.ordering_type) for is_merged in (True, False))
+        keys = common_keys(left, right, only_deleted=only_deleted)
+        if not len(keys):
+            return ()
+        base = VersionColumns.concat(
+            list(_base_versions(self.storage, split.base_path, shape, keys)), reader.ordering_type
+        )
+        return histories(keys, base, left.of(keys), right.of(keys))
+
+    def doubled_key(self, base_path: str, shape: RecordShape) -> str | None:
+        batches = read_base(self.storage, base_path, table_fields(shape.schema, (RECORD_KEY,)), shape)
+        index, numbers = KeyTable.numbered(pa.chunked_array((b.column(RECORD_KEY) for b in batches), pa.string()))
+        if len(index.keys) == len(numbers):
+            return None
+        key: str = index.keys[int(np.argmax(np.bincount(numbers)))].as_py()
+        return key
+
+
+def unreadable_in(
+    path: str, part: DataBlock | DeleteBlock, shape: RecordShape, limit: int
+) -> list[UnreadableEventTime]:
+    """At most so many records of a part of a block whose event time cannot be read."""
+    column = event_time_column(part, shape)
+    rows = np.flatnonzero(unreadable_rows(column, event_times_ms(column, shape.event_time_texts)))[:limit].tolist()
+    keys = part.keys if isinstance(part, DeleteBlock) else part.records.column(RECORD_KEY)
+    return [UnreadableEventTime(path, keys[row].as_py(), repr(column[row].as_py())) for row in rows]
+
+
+def _base_versions(storage: Storage, path: str | None, shape: RecordShape, keys: Any) -> Iterator[VersionColumns]:
+    if path is None:
+        return
+    for batch in read_base(storage, path, table_fields(shape.schema, merge_columns(shape)), shape):
+        orderings = orderings_of(batch, shape.ordering_fields)
+        yield VersionColumns.of_keys(batch.column(RECORD_KEY), orderings, is_delete=False).of(keys)
