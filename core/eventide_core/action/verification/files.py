@@ -1,6 +1,6 @@
 """Checks of the listing: no file is missing, and no file is without a writer."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from eventide_core.action.verification.cures import restore_cure
 from eventide_core.action.verification.facts import TableFacts
@@ -9,10 +9,13 @@ from eventide_core.action.verification.result import Finding, Observation, Remar
 from eventide_core.cure import Cure
 from eventide_core.errors import counted
 from eventide_core.table.files.file_name import BaseFileName, LogFileName
+from eventide_core.table.files.table_path import PARTITION_MARK
+from eventide_core.table.timeline.commit_metadata import WriteStat
 from eventide_core.table.timeline.file_system_view import DataFile
 from eventide_core.table.timeline.plans import CompactionPlan
 
 _LIST_KEYS = f"{Cure.lost_keys()} lists the keys, where something tells them"
+_NOT_OWN = "no commit names it: move it out of the table, and keep it until nobody misses its rows"
 _RESTORE_HISTORY = "restore the file from a copy; without it, only queries of earlier states lose rows, and none of now"
 
 
@@ -28,11 +31,9 @@ def check_file_slices(facts: TableFacts) -> Iterator[Observation]:
             "remove it when no engine runs that commit anymore; this loses nothing",
         )
     for path in sorted(facts.unmarked):
-        yield Finding(
-            path,
-            "is in a directory without .hoodie_partition_metadata: readers skip it",
-            "copy that file from another partition, which loses nothing; or remove this one if no commit names it",
-        )
+        is_own = path in facts.committed or path in facts.archived.files
+        cure = f"{Cure.repair()} writes it again, which loses nothing" if is_own else _NOT_OWN
+        yield Finding(path, f"is in a directory without {PARTITION_MARK}: readers skip it", cure)
     yield from _slices_of_other_times(facts)
 
 
@@ -85,22 +86,26 @@ def check_committed_files(facts: TableFacts) -> Iterator[Observation]:
     if facts.view is None:
         yield Unchecked("the file slices are not known")
         return
-    for path, (time, _) in sorted(facts.missing.items()):
-        problem = f"is missing: the commit {time} wrote it, and its file slice is still in use"
-        yield Finding(path, f"{problem}; {_lost_with(facts, path)}", f"{restore_cure(facts, path)}; {_LIST_KEYS}")
+    for path, (time, stat) in sorted(facts.missing.items()):
+        lost = _lost_with(facts.committed.get(path, ((time, stat),)))
+        problem = f"is missing: the commit {time} wrote it, and its file slice is still in use; {lost}"
+        yield Finding(path, problem, f"{restore_cure(facts, path)}; {_LIST_KEYS}")
     for path, (time, _) in sorted(facts.missing_history.items()):
         problem = f"is missing: the commit {time} wrote it, and no clean has removed it"
         yield Finding(path, problem, _RESTORE_HISTORY)
     for file in facts.data_files:
-        stats = facts.committed.get(file.path)
-        if not stats or file.path in facts.unmarked or file.link_target is not None:
+        if file.path in facts.unmarked or file.link_target is not None:
             continue
-        if facts.left_overs.get(file.path) in facts.sizes:
+        if file.path in facts.archived.left_overs or facts.left_overs.get(file.path) in facts.sizes:
             continue  # compared with the log file that it is a copy of
-        wanted = max(stat.file_size_bytes for _, stat in stats)
-        # On version 6 a log file may have grown since: others append, and write command blocks.
-        is_shared = LogFileName.parse(file.name) is not None and not facts.layout.names_logs_by_write
-        if file.size < wanted or (file.size > wanted and not is_shared):
+        stats = facts.committed.get(file.path, ())
+        # On version 6 a log file may have grown since: others append, and write command blocks. An upgrade keeps its name.
+        may_grow = LogFileName.parse(file.name) is not None and not (stats and facts.layout.names_logs_by_write)
+        if not stats and file.path in facts.archived.files:
+            write, stat = facts.archived.files[file.path]
+            stats = ((write.requested_time, stat),)
+        wanted = max((stat.file_size_bytes for _, stat in stats), default=file.size)
+        if file.size < wanted or (file.size > wanted and not may_grow):
             yield Finding(
                 file.path,
                 f"has {file.size} bytes, but {wanted} by the commit {stats[-1][0]}",
@@ -108,11 +113,10 @@ def check_committed_files(facts: TableFacts) -> Iterator[Observation]:
             )
 
 
-def _lost_with(facts: TableFacts, path: str) -> str:
+def _lost_with(stats: Sequence[tuple[str, WriteStat]]) -> str:
     """Which records were in a lost file, as the commits that wrote it state."""
-    stats = facts.committed.get(path, ())
     times = ", ".join(sorted({time for time, _ in stats}))
-    if BaseFileName.parse(path.rpartition("/")[2]) is not None:
+    if BaseFileName.parse(stats[0][1].path.rpartition("/")[2]) is not None:
         rows = max((stat.num_writes for _, stat in stats), default=0)
         return f"lost with it: {counted(rows, 'record')}, the whole slice as of {times}, of that commit and of earlier ones"
     records = counted(sum(stat.num_writes for _, stat in stats), "record")
@@ -144,7 +148,7 @@ def check_orphans(facts: TableFacts) -> Iterator[Observation]:
     saved = {path for paths in facts.removals.saved.values() for path in paths}
     known = (
         facts.committed.keys()
-        | facts.archived.files
+        | facts.archived.files.keys()
         | facts.removals.pending
         | saved
         | _planned(facts)

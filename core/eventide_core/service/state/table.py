@@ -88,9 +88,19 @@ class TableState:
     @classmethod
     def _load(cls, files: TableFiles, *, requires_files: bool) -> "TableState":
         config, timeline = files.config_and_timeline()
+        return cls._by_directories(files, config, timeline, requires_files=requires_files)
+
+    @classmethod
+    def _by_directories(
+        cls, files: TableFiles, config: TableConfig, timeline: Timeline, *, requires_files: bool
+    ) -> "TableState":
         state = cls._of(files, config, timeline, files.data_files)
         if requires_files:
-            require_files(state)
+            try:
+                require_files(state, files.listed, files.unmarked)
+            except NOT_WHOLE:
+                files.listed = None  # it may be of an earlier moment
+                raise
         return state
 
     @classmethod
@@ -102,16 +112,13 @@ class TableState:
     def _load_committed(cls, files: TableFiles) -> "TableState":
         config, timeline = files.config_and_timeline()
         listing = files.committed_files(config, timeline)
-        if listing is not None:
-            files.listed_partitions = frozenset(file.partition for file in listing)  # so none is read once more
-            with suppress(*NOT_WHOLE):  # then list the directories
-                state = cls._of(files, config, timeline, lambda: listing)
-                require_files(state)
-                return state
-            return cls._load(files, requires_files=True)
-        state = cls._of(files, config, timeline, files.data_files)
-        require_files(state)
-        return state
+        if listing is None:
+            return cls._by_directories(files, config, timeline, requires_files=True)
+        with suppress(*NOT_WHOLE):  # then list the directories
+            state = cls._of(files, config, timeline, lambda: listing)
+            require_files(state, files.listed, ())
+            return state
+        return cls._load(files, requires_files=True)
 
     @classmethod
     def _of(
