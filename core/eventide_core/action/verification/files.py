@@ -15,7 +15,7 @@ from eventide_core.table.timeline.file_system_view import DataFile
 from eventide_core.table.timeline.plans import CompactionPlan
 
 _LIST_KEYS = f"{Cure.lost_keys()} lists the keys, where something tells them"
-_NOT_OWN = "no commit names it: move it out of the table, and keep it until nobody misses its rows"
+_MOVE_OUT = "move it out of the table, and keep it until nobody misses its rows"
 _RESTORE_HISTORY = "restore the file from a copy; without it, only queries of earlier states lose rows, and none of now"
 
 
@@ -28,11 +28,11 @@ def check_file_slices(facts: TableFacts) -> Iterator[Observation]:
         yield Finding(
             path,
             f"is beside {named}, which the commit names: Hudi reads the one that it lists last",
-            "remove it when no engine runs that commit anymore; this loses nothing",
+            f"when no engine runs that commit anymore, {Cure.repair()} moves it to the backup, which loses nothing",
         )
     for path in sorted(facts.unmarked):
         is_own = path in facts.committed or path in facts.archived.files
-        cure = f"{Cure.repair()} writes it again, which loses nothing" if is_own else _NOT_OWN
+        cure = f"{Cure.repair()} writes it again, which loses nothing" if is_own else _MOVE_OUT
         yield Finding(path, f"is in a directory without {PARTITION_MARK}: readers skip it", cure)
     yield from _slices_of_other_times(facts)
 
@@ -158,7 +158,7 @@ def check_orphans(facts: TableFacts) -> Iterator[Observation]:
     lost = lost_completions(facts)
     for path, time in sorted(facts.archived.returned.items()):
         problem = f"is there again: the archived write at {time} replaced its file group; readers may show its rows"
-        yield Finding(path, problem, "move it out of the table, and keep it until nobody misses its rows")
+        yield Finding(path, problem, _MOVE_OUT)
     for file in facts.data_files:
         if file.path in known or (file.parsed is not None and file.parsed.instant in lost):
             continue  # the check of the timeline reports a lost write in more detail
@@ -188,7 +188,7 @@ def _orphan(facts: TableFacts, file: DataFile, instant: str) -> Iterator[Observa
     if instant in facts.archived.missing_from_archive:
         yield _of_forgotten_write(file, instant)
         return
-    cure = "inspect it, then remove it; the rows go that readers find in it today"
+    cure = _MOVE_OUT
     if write is not None or facts.timeline.is_archived(instant):
         yield Finding(file.path, f"is not named by the commit {instant}, but readers treat it as a part of it", cure)
     else:
@@ -235,9 +235,6 @@ def _orphaned_blocks(facts: TableFacts, file: DataFile, log: LogFileName) -> Ite
             return
         if facts.blocks.accepts(instant) and (group, instant) not in facts.rolled_back:
             problem = f"holds records of {instant} under the slice {log.instant}, but no commit names the file"
-            cure = (
-                "remove it, with the rows that readers find in it today; "
-                f"{Cure.rollback(log.instant)} does so if a compaction was rolled back"
-            )
+            cure = f"{Cure.rollback(log.instant)} removes it if a compaction was rolled back; otherwise, {_MOVE_OUT}"
             yield Finding(file.path, problem, cure)
             return
