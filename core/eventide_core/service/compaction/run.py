@@ -382,7 +382,7 @@ class CompactionRunner:
             update = self.metadata.prepare(state.config, lease, plan.instant, changes, known)
             lease.check()
             completion = Completion.claim(self.files, self.clock, state, self._transaction(state.config, plan))
-            settings = state.config.identity_settings
+            settings = state.config.recorded_settings
             field = plan.event_time_field
             metadata = commit_metadata(
                 plan,
