@@ -72,7 +72,7 @@ class ArchivedTable:
 
     @property
     def keys(self) -> list[str]:
-        return sorted(self.table.snapshot().to_arrow()["id"].to_pylist())
+        return sorted(map(str, self.table.snapshot().to_arrow()["id"].to_pylist()))
 
     @property
     def content(self) -> dict[str, bytes]:

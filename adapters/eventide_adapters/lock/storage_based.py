@@ -25,7 +25,6 @@ from typing import Any, Final, Self
 
 from eventide_adapters.lock.processes import is_dead, this_process
 from eventide_adapters.lock.renewal import Renewal
-from eventide_adapters.storage.paths import TEMPORARY
 from eventide_core.config import LOCK_RENEWAL_SECONDS, LOCK_VALIDITY_SECONDS, LOCK_WAIT_MS, Options
 from eventide_core.errors import (
     ConfigError,
@@ -171,7 +170,7 @@ class StorageBasedLock:
 
     def _refuses_replacements(self) -> bool:
         """Whether a file can be created, read and deleted, but not replaced on condition."""
-        probe = f"{TEMPORARY}/probe-{uuid.uuid4().hex}"
+        probe = f"{PATH}.probe-{uuid.uuid4().hex}"
         with suppress(StorageError):
             self._storage.put_if_absent(probe, b"1")
             created = self._files.read_version(probe)

@@ -68,11 +68,14 @@ WRITTEN_KEY_GENERATOR_CLASS: Final = "hoodie.datasource.write.keygenerator.class
 WRITTEN_KEY_GENERATOR_TYPE: Final = "hoodie.datasource.write.keygenerator.type"
 WRITTEN_MERGE_MODE: Final = "hoodie.write.record.merge.mode"
 
+TIME_PREFIX: Final = "hoodie.keygen.timebased."
+"""What the keys of a TimestampBasedKeyGenerator begin with."""
+
 WRITER_SETTINGS: Final = (
+    TIME_PREFIX,
     "eventide.",
     "hoodie.bucket.index.",
     "hoodie.index.",
-    "hoodie.keygen.timebased.",
     "hoodie.payload.event.time.field",
 )
 """What the keys begin with of the settings that a table has for its writers: Hudi's expect them as options."""

@@ -11,9 +11,10 @@ partition of which nothing is left, a base file above an older one, a log file a
 later, a base file below log files.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from itertools import chain
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 from eventide_core.action.compaction.trigger import check_undoing
 from eventide_core.cure import Cure
@@ -29,6 +30,11 @@ from eventide_core.table.timeline.file_system_view import DataFile, FileGroup, F
 from eventide_core.table.timeline.timeline import Timeline
 
 _WHOLE: Final = 1 << 62  # more bytes than any file has
+T = TypeVar("T")
+READS_MAX: Final = 5
+"""The number of reads of the table before a missing file counts as missing: a busy archival interfered with one read in
+sixty.
+"""
 NOT_WHOLE: Final = (MissingFileError, CorruptBaseFileError, CorruptLogBlockError)
 _WITHOUT: Final = (
     "to go on without its rows, compact its slice with Hudi, or rebuild the metadata table "
@@ -36,6 +42,14 @@ _WITHOUT: Final = (
 )
 Listing = Mapping[str, Mapping[str, int]]
 """What the metadata table lists: the sizes of files in bytes, by partition and name."""
+
+
+def looked_again(look: Callable[[], T]) -> T:
+    """What `look` finds; it looks again while others remove the files that it has just listed."""
+    for _ in range(READS_MAX - 1):
+        with suppress(*NOT_WHOLE):
+            return look()
+    return look()
 
 
 class Committed(Protocol):

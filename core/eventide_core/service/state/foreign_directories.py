@@ -8,6 +8,7 @@
 
 from collections.abc import Iterable
 
+from eventide_core.service.state.metadata_listing import metadata_listing
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.commit_metadata import CommitMetadata
@@ -30,7 +31,7 @@ def foreign_directories(
     named = {partition for commit in commits for partition in _named(commit)}
     doubtful = found - named
     if files.listed is None or not doubtful <= files.listed.keys():
-        files.listed = files.metadata_listing(config, timeline)
+        files.listed = metadata_listing(files, config, timeline)
     if files.listed is not None:
         return frozenset(doubtful - files.listed.keys())
     below = {directory for directory in doubtful if not found.isdisjoint(_above(directory))}

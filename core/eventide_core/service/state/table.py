@@ -14,8 +14,9 @@ from eventide_core.errors import (
     UnsupportedTableError,
 )
 from eventide_core.ports import ArchivedTimeline
-from eventide_core.service.state.committed_files import NOT_WHOLE, require_files
+from eventide_core.service.state.committed_files import NOT_WHOLE, READS_MAX, looked_again, require_files
 from eventide_core.service.state.foreign_directories import foreign_directories, own_files
+from eventide_core.service.state.metadata_listing import committed_files
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.files.file_name import CHANGE_LOG_SUFFIX
 from eventide_core.table.files.file_slice import LogFile
@@ -42,10 +43,6 @@ from eventide_core.table.timeline.source_notes import SourceNote, latest_notes, 
 from eventide_core.table.timeline.timeline import Timeline
 
 T = TypeVar("T")
-_READS_MAX = 5
-"""The number of reads of the table before a missing file counts as missing: a busy archival interfered with one read in
-sixty.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +108,7 @@ class TableState:
     @classmethod
     def _load_committed(cls, files: TableFiles) -> "TableState":
         config, timeline = files.config_and_timeline()
-        listing = files.committed_files(config, timeline)
+        listing = committed_files(files, config, timeline)
         if listing is None:
             return cls._by_directories(files, config, timeline, requires_files=True)
         with suppress(*NOT_WHOLE):  # then list the directories
@@ -402,20 +399,12 @@ class TableState:
         return None
 
 
-def looked_again(look: Callable[[], T]) -> T:
-    """What `look` finds; it looks again while others remove the files that it has just listed."""
-    for _ in range(_READS_MAX - 1):
-        with suppress(*NOT_WHOLE):
-            return look()
-    return look()
-
-
 def read_from(load: Callable[[], TableState], read: Callable[[TableState], T]) -> T:
     """What `read` finds in the table's state; in a later one while others remove the files of the one that was loaded.
 
     A restore, a rollback or a clean does that. A file that a loaded state needs is damage, which `load` raises.
     """
-    for _ in range(_READS_MAX - 1):
+    for _ in range(READS_MAX - 1):
         state = load()
         with suppress(MissingFileError):
             return read(state)

@@ -393,33 +393,6 @@ class TableFiles:
         last = max(completed or paths)
         return last, self.storage.read(last).decode(errors="replace")
 
-    def committed_files(self, config: TableConfig, timeline: Timeline) -> tuple[DataFile, ...] | None:
-        """The base and log files that the metadata table lists, for callers that need no file of a pending action.
-
-        None if that may not be all: there is no metadata table, it has not followed each completed action of the active
-        timeline (a writer continued without it, or it is younger than these actions), or it cannot be read. None, too, while
-        a rollback or restore is pending: the metadata table names the command blocks that it has written only once it has
-        completed. Then the directories are listed.
-        """
-        if any(i.is_undoing for i in timeline.pending):
-            return None
-        self.listed = listing = self.metadata_listing(config, timeline)
-        if listing is None:
-            return None
-        return tuple(
-            DataFile(partition, path_in(partition, name), listing[partition][name])
-            for partition in sorted(listing)
-            for name in sorted(listing[partition])
-        )
-
-    def metadata_listing(self, config: TableConfig, timeline: Timeline) -> Mapping[str, Mapping[str, int]] | None:
-        """The sizes of the files that the metadata table lists, by partition and name; None if these may not be all."""
-        if config.metadata_partitions:
-            followed = {i.requested_time for i in timeline.completed if i.action is not Action.SAVEPOINT}
-            with suppress(*UNREADABLE_METADATA_TABLE):
-                return self.metadata_table.listing(followed)
-        return None
-
     def data_files(self) -> tuple[DataFile, ...]:
         """The files of every partition, by path; each directory is listed once.
 

@@ -20,7 +20,10 @@ from eventide_core.table.timeline.timeline import Timeline
 
 @dataclass(slots=True)
 class ArchivedFiles:
-    """`files` are those of `present` that archived writes wrote, each with the write that left most bytes of it."""
+    """`files` are those of `present` that archived writes wrote, each with the write that left most bytes of it.
+
+    `left_overs` are the left-overs of archived compactions. `timeline` shows what is archived.
+    """
 
     timeline: Timeline
     present: frozenset[str]

@@ -147,11 +147,12 @@ def test_whatever_decides_a_merge_is_asked_for(tmp_path: Path) -> None:
 
 
 def _of_berlin(path: Path, version: int) -> Table:
-    columns = [("id", pa.string()), ("part", pa.string()), ("at", pa.timestamp("us"))]
+    fields: list[pa.Field[Any]] = [pa.field("id", pa.string()), pa.field("part", pa.string())]
+    schema = pa.schema([*fields, pa.field("at", pa.timestamp("us"))])
     options = {"eventide.event.time.zone": "Europe/Berlin", "hoodie.bucket.index.num.buckets": "3"}
     table = Table.create(
         str(path),
-        schema=pa.schema(columns),
+        schema=schema,
         record_key="id",
         partition="part",
         event_time="at",
@@ -159,9 +160,7 @@ def _of_berlin(path: Path, version: int) -> Table:
         options=options,
     )
     table.upsert(
-        pa.Table.from_pylist(
-            [{"id": "1", "part": "a", "at": datetime.fromisoformat("2026-03-03T00:30")}], pa.schema(columns)
-        )
+        pa.Table.from_pylist([{"id": "1", "part": "a", "at": datetime.fromisoformat("2026-03-03T00:30")}], schema)
     )
     return table
 
