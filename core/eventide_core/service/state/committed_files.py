@@ -108,11 +108,13 @@ def _of_commits(state: Committed, sizes: Mapping[str, int]) -> Iterator[_Need]:
             if sizes.get(stat.path, -1) < least:
                 yield _Need(stat.path, least, time)
             if stat.base_file and path_in(stat.partition, stat.base_file) not in sizes:
-                yield from _of_base(stat.partition, stat.base_file)
+                yield from _of_base(state, stat.partition, stat.base_file)
 
 
-def _of_base(partition: str, name: str) -> Iterator[_Need]:
-    if (base := BaseFileName.parse(name)) is not None:
+def _of_base(state: Committed, partition: str, name: str) -> Iterator[_Need]:
+    """The base file, unless its compaction is pending: a repair runs it again, and writers have already followed it."""
+    base = BaseFileName.parse(name)
+    if base is not None and state.timeline.is_completed(base.instant):
         yield _Need(path_in(partition, name), 0, base.instant)
 
 
@@ -160,7 +162,7 @@ def _of_slice(state: Committed, one: FileSlice) -> Iterator[_Need]:
         commit = state.archive.commit(one.base_instant)
         for stat in () if commit is None else commit.stats:
             if (stat.partition, stat.file_id) == one.file_group:
-                yield from _of_base(stat.partition, stat.path.rpartition("/")[2])
+                yield from _of_base(state, stat.partition, stat.path.rpartition("/")[2])
 
 
 def _is_live(state: Committed, need: _Need, live: Mapping[FileGroup, str]) -> bool:
