@@ -84,8 +84,7 @@ class TableState:
 
     @classmethod
     def _load(cls, files: TableFiles, *, requires_files: bool) -> "TableState":
-        config, timeline = files.config_and_timeline()
-        return cls._by_directories(files, config, timeline, requires_files=requires_files)
+        return cls._by_directories(files, *files.config_and_timeline(), requires_files=requires_files)
 
     @classmethod
     def _by_directories(
