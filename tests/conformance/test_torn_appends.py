@@ -1,5 +1,6 @@
 """An append that broke off leaves torn bytes in a log file: every reader passes over them, and a compaction does, too."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from eventide_core.table.files.log_block import MAGIC
 from eventide_core.table.timeline.plans import FallbackReason
 from support.command_line import run
 from support.judge import hudi_rs
+from support.log_files import INSTANT_TIME, block, parse_blocks
 from support.small_table import HOUR_MS, LATER_MS, make, rows, seen
 
 BROKEN_OFF = MAGIC + bytes(13)
@@ -65,3 +67,43 @@ def test_bytes_of_a_completed_write_that_are_torn_still_stop_it(version: int, tm
     with pytest.raises(CorruptLogBlockError, match="torn before it names its write"):
         table.compact(table.plan_compaction(LATER_MS))
     assert run("verify", path).exit_code == 1
+
+
+def prepend(path: Path, log: Path, torn: bytes) -> None:
+    """As on HDFS with version 6: a writer died within its block, and the next one appended to the same log file."""
+    data = torn + log.read_bytes()
+    (commit,) = (found for found in (path / ".hoodie").glob("*.deltacommit") if log.name in found.read_text())
+    document = json.loads(commit.read_text())
+    for stats in document["partitionToWriteStats"].values():
+        for stat in stats:
+            if stat["path"].endswith(log.name):
+                stat["fileSizeInBytes"] = len(data)
+    commit.write_text(json.dumps(document))
+    log.write_bytes(data)
+
+
+def test_half_a_block_of_a_dead_write_before_a_whole_one_is_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    before = seen(written(path, 6).snapshot().to_arrow())
+    log = logs_of(path)[-1]
+    ((kind, header, content),) = parse_blocks(log.read_bytes())
+    dead = block(kind, header | {INSTANT_TIME: f"{int(header[INSTANT_TIME]) - 1:017d}"}, content)
+    prepend(path, log, dead[:-40])
+    table = Table.open(str(path))
+    assert seen(table.snapshot().to_arrow()) == seen(hudi_rs.read(path)) == before
+    table.freshness()
+    table.compact(before=LATER_MS + HOUR_MS)
+    assert seen(Table.open(str(path)).snapshot().to_arrow()) == before
+
+
+def test_torn_bytes_without_an_instant_before_a_whole_block_hold_the_watermark(tmp_path: Path) -> None:
+    """They may be the first block of the write that the commit names: only queries pass over them, as Hudi's do."""
+    path = tmp_path / "t"
+    before = seen(written(path, 6).snapshot().to_arrow())
+    log = logs_of(path)[-1]
+    prepend(path, log, BROKEN_OFF)
+    table = Table.open(str(path))
+    assert seen(table.snapshot().to_arrow()) == seen(hudi_rs.read(path)) == before
+    for ask in (table.freshness, lambda: table.compact(before=LATER_MS + HOUR_MS)):
+        with pytest.raises(CorruptLogBlockError, match=r"block at byte 0: torn before it names its write"):
+            ask()

@@ -26,7 +26,15 @@ from typing import Any, Final, Self
 from eventide_adapters.lock.processes import is_dead, this_process
 from eventide_adapters.lock.renewal import Renewal
 from eventide_core.config import LOCK_RENEWAL_SECONDS, LOCK_VALIDITY_SECONDS, LOCK_WAIT_MS, Options
-from eventide_core.errors import ConfigError, LockError, LockLostError, RefusedError, StorageError, format_timestamp
+from eventide_core.errors import (
+    ConfigError,
+    LockError,
+    LockLostError,
+    RefusedError,
+    StorageAccessError,
+    StorageError,
+    format_timestamp,
+)
 from eventide_core.ports import Clock, Storage, VersionedFiles
 
 PATH: Final = ".hoodie/.locks/table_lock.json"
@@ -80,9 +88,8 @@ class StorageBasedLock:
         while True:
             file = self.look()
             if file is None or file.is_over(self._clock.now_ms()):
-                taken = self.write(owner, file, is_released=False)
+                taken = self._take(owner, file)
                 if taken is not None:
-                    self._require_conditions(taken)
                     return StorageBasedLease(self, taken)
             remaining_ms = deadline_ms - self._clock.now_ms()
             if remaining_ms <= 0:
@@ -139,13 +146,42 @@ class StorageBasedLock:
             )
         return self._storage
 
-    def _require_conditions(self, taken: _LockFile) -> None:
-        if self._files.replace_version(PATH, taken.content, f'"{uuid.uuid4().hex}"'):
-            raise RefusedError(
-                f"the store of {self._storage.root} ignores the condition of a replacement, so several writers "
-                "could hold a storage-based lock: use a store that supports it, or another "
-                "hoodie.write.lock.provider"
-            )
+    def _take(self, owner: str, over: _LockFile | None) -> _LockFile | None:
+        """The lock; None if another contender was faster. Raises RefusedError if the store can't replace on condition."""
+        try:
+            taken = self.write(owner, over, is_released=False)
+            keeps = taken is None or not self._files.replace_version(PATH, taken.content, f'"{uuid.uuid4().hex}"')
+        except StorageAccessError:
+            raise
+        except StorageError:
+            if not self._refuses_replacements():
+                raise
+            taken, keeps = self.look(), False
+        if keeps:
+            return taken
+        if taken is not None and taken.owner == owner:
+            with suppress(StorageError):
+                self._storage.delete(PATH)  # nobody else can take it, either
+        raise RefusedError(
+            f"the store of {self._storage.root} ignores or refuses the condition of a replacement (If-Match), which a "
+            "storage-based lock needs: use a store that supports it, or set another hoodie.write.lock.provider for every "
+            "writer of the table, such as file-system-based"
+        )
+
+    def _refuses_replacements(self) -> bool:
+        """Whether a file can be created, read and deleted, but not replaced on condition."""
+        probe = f"{PATH}.probe-{uuid.uuid4().hex}"
+        with suppress(StorageError):
+            self._storage.put_if_absent(probe, b"1")
+            created = self._files.read_version(probe)
+            try:
+                if created is not None:
+                    self._files.replace_version(probe, b"2", created[1])
+            except StorageError:
+                self._storage.delete(probe)
+                return True
+            self._storage.delete(probe)
+        return False
 
     def _why_not_taken(self, file: _LockFile | None) -> str:
         waited = f"the table lock {self.place} was not free within {self._wait_ms} ms"

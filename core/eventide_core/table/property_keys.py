@@ -67,3 +67,18 @@ WRITTEN_ORDERING: Final = "hoodie.datasource.write.precombine.field"
 WRITTEN_KEY_GENERATOR_CLASS: Final = "hoodie.datasource.write.keygenerator.class"
 WRITTEN_KEY_GENERATOR_TYPE: Final = "hoodie.datasource.write.keygenerator.type"
 WRITTEN_MERGE_MODE: Final = "hoodie.write.record.merge.mode"
+
+TIME_PREFIX: Final = "hoodie.keygen.timebased."
+"""What the keys of a TimestampBasedKeyGenerator begin with."""
+
+WRITER_SETTINGS: Final = (
+    TIME_PREFIX,
+    "eventide.",
+    "hoodie.bucket.index.",
+    "hoodie.index.",
+    "hoodie.payload.event.time.field",
+)
+"""What the keys begin with of the settings that a table has for its writers: Hudi's expect them as options."""
+
+IDENTITY_SETTINGS: Final = frozenset((TABLE_VERSION, RECORDKEY_FIELDS, PARTITION_FIELDS, ORDERING_FIELDS))
+"""The settings by which records are keyed, ordered and partitioned, by the keys of version 9; and the version."""

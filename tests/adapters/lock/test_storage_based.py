@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,7 @@ from support.clocks import ManualClock
 from support.critical_sections import PROCESSES, held_until_killed, increments, lock_of
 from support.reach import reached
 from support.servers.cloud_servers import CloudServer
+from support.servers.faulty_proxy import faulty_proxy
 from support.servers.s3_servers import BUCKET, S3Server
 
 VALIDITY_MS = 300_000
@@ -338,5 +340,28 @@ def test_critical_sections_of_two_processes_never_overlap_and_a_killed_owner_has
 def test_a_store_that_ignores_conditions_is_refused(rclone: S3Server, clock: ManualClock) -> None:
     storage = open_storage(f"s3://{BUCKET}/{uuid.uuid4().hex}", Options(rclone.options))
     storage.put(PATH, OF_HUDI % (b"true", 0))
-    with pytest.raises(RefusedError, match="ignores the condition"):
+    with pytest.raises(RefusedError, match="ignores or refuses the condition"):
         _lock(storage, clock).acquire()
+
+
+@pytest.mark.parametrize("status", [501, 400])
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_store_that_answers_a_replacement_with_an_error_is_refused(
+    status: int, moto: S3Server, clock: ManualClock, *, is_first: bool
+) -> None:
+    """It creates on condition, so the lock can be taken once, and neither renewed nor released."""
+    uri = f"s3://{BUCKET}/{uuid.uuid4().hex}"
+    with faulty_proxy(moto.endpoint.removeprefix("http://")) as proxy:
+        proxy.refused_header, proxy.refused_conditions = "If-Match", {"PUT": status}
+        storage = open_storage(uri, Options(replace(moto, endpoint=f"http://{proxy.address}").options))
+        if not is_first:
+            storage.put(PATH, OF_HUDI % (b"true", 0))
+        before = storage.list(".hoodie/.locks")
+        for _ in range(2):
+            with pytest.raises(RefusedError, match=r"\(If-Match\).*set another hoodie.write.lock.provider") as refused:
+                _lock(storage, clock).acquire()
+            assert refused.value.exit_code == 3
+        assert storage.list(".hoodie/.locks") == before
+        proxy.refused_conditions = {}
+        with _lock(storage, clock).acquire() as lease:
+            lease.check()

@@ -31,11 +31,13 @@ Choose = Callable[[str, str, int], Fault | None]
 class FaultyProxy:
     """A running proxy. `choose` may be set at any time; `struck` counts the faults.
 
-    `refused_conditions` are the methods whose conditional creates it refuses, and the status with which it does.
+    `refused_conditions` are the methods whose requests with the condition `refused_header`, by default of a create, it
+    refuses, and the status with which it does.
     """
 
     port: int
     refused_conditions: Mapping[str, int] = field(default_factory=dict[str, int])
+    refused_header: str = "If-None-Match"
     choose: Choose = lambda _method, _path, _number: None
     struck: Counter[Fault] = field(default_factory=Counter[Fault])
     seen: Counter[str] = field(default_factory=Counter[str])
@@ -88,7 +90,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
         sent = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         fault = proxy.fault_of(self.command, self.path)
-        if "If-None-Match" in self.headers and self.command in proxy.refused_conditions:
+        if proxy.refused_header in self.headers and self.command in proxy.refused_conditions:
             self._refuse(proxy.refused_conditions[self.command])
             return
         if fault is Fault.UNAVAILABLE:

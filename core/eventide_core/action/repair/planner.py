@@ -210,6 +210,7 @@ def _repair_slices(facts: TableFacts, check: str, finding: Finding) -> Repair | 
         return _removal(check, finding, "moves the file to the backup: no commit names it")
     partition = finding.path.rpartition("/")[0]
     times = [time for stats in facts.committed.values() for time, stat in stats if stat.partition == partition]
+    times += [write.requested_time for write, stat in facts.archived.files.values() if stat.partition == partition]
     if not times:
         return None
     mark, data = partition_mark(partition, min(times))

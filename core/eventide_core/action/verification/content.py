@@ -123,14 +123,15 @@ def check_metadata_table(facts: TableFacts) -> Iterator[Observation]:
     if facts.index.files is None:
         yield Unchecked("Hudi is building the listing of the metadata table, so readers list the directories instead")
         return
-    known = facts.committed.keys() | facts.archived.files | facts.index.files.keys()
+    known = facts.committed.keys() | facts.archived.files.keys() | facts.index.files.keys()
     there = {f.path: f.size for f in facts.data_files if f.path in known}
     for path in sorted(there.keys() - facts.index.files.keys()):
         yield Finding(
             path, "is not in the listing of Hudi's metadata table: readers that use it don't see the file", REBUILD_CURE
         )
     for path in sorted(facts.index.files.keys() - there.keys() - facts.removals.pending):
-        yield Finding(path, "is in the listing of Hudi's metadata table, but not in its directory", REBUILD_CURE)
+        cure = restore_cure(facts, path) if path in facts.missing else REBUILD_CURE
+        yield Finding(path, "is in the listing of Hudi's metadata table, but not in its directory", cure)
     # Hudi 0.x lists the log file of a write that it rolled back with another size, and reads nothing of it.
     for path, size in sorted(item for item in facts.index.files.items() if item[0] in facts.committed):
         if there.get(path, size) != size:

@@ -257,10 +257,11 @@ class TableFacts:
 
     @cached_property
     def _absent(self) -> Mapping[str, tuple[str, WriteStat]]:
-        """The committed files of file groups in use that neither exist nor are being removed, and their last commits."""
+        """The committed files of file groups in use that neither exist nor are being removed, and their last writes."""
+        archived = {path: ((write.requested_time, stat),) for path, (write, stat) in self.archived.absent.items()}
         return {
             path: stats[-1]
-            for path, stats in self.committed.items()
+            for path, stats in (archived | dict(self.committed)).items()
             if path not in self.sizes and path not in self.removals.pending
             if self.view is not None and not self.view.is_replaced((stats[-1][1].partition, stats[-1][1].file_id))
         }
@@ -273,10 +274,11 @@ class TableFacts:
             for one in slices:
                 if one.base_file is not None:
                     known.setdefault(one.file_group, {})[one.base_instant] = one.base_file.path
-        for path, stats in self.committed.items():
-            base = BaseFileName.parse(path.rpartition("/")[2])
+        for path in (*self.archived.absent, *self.committed):
+            directory, _, name = path.rpartition("/")
+            base = BaseFileName.parse(name)
             if base is not None:
-                known.setdefault((stats[-1][1].partition, base.file_id), {})[base.instant] = path
+                known.setdefault((directory, base.file_id), {})[base.instant] = path
         return known
 
     def slice_of(self, path: str, bases: Mapping[str, str]) -> str | None:

@@ -1,6 +1,6 @@
 """Checks of the listing: no file is missing, and no file is without a writer."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from eventide_core.action.verification.cures import restore_cure
 from eventide_core.action.verification.facts import TableFacts
@@ -9,10 +9,13 @@ from eventide_core.action.verification.result import Finding, Observation, Remar
 from eventide_core.cure import Cure
 from eventide_core.errors import counted
 from eventide_core.table.files.file_name import BaseFileName, LogFileName
+from eventide_core.table.files.table_path import PARTITION_MARK
+from eventide_core.table.timeline.commit_metadata import WriteStat
 from eventide_core.table.timeline.file_system_view import DataFile
 from eventide_core.table.timeline.plans import CompactionPlan
 
 _LIST_KEYS = f"{Cure.lost_keys()} lists the keys, where something tells them"
+_MOVE_OUT = "move it out of the table, and keep it until nobody misses its rows"
 _RESTORE_HISTORY = "restore the file from a copy; without it, only queries of earlier states lose rows, and none of now"
 
 
@@ -25,14 +28,12 @@ def check_file_slices(facts: TableFacts) -> Iterator[Observation]:
         yield Finding(
             path,
             f"is beside {named}, which the commit names: Hudi reads the one that it lists last",
-            "remove it when no engine runs that commit anymore; this loses nothing",
+            f"when no engine runs that commit anymore, {Cure.repair()} moves it to the backup, which loses nothing",
         )
     for path in sorted(facts.unmarked):
-        yield Finding(
-            path,
-            "is in a directory without .hoodie_partition_metadata: readers skip it",
-            "copy that file from another partition, which loses nothing; or remove this one if no commit names it",
-        )
+        is_own = path in facts.committed or path in facts.archived.files
+        cure = f"{Cure.repair()} writes it again, which loses nothing" if is_own else _MOVE_OUT
+        yield Finding(path, f"is in a directory without {PARTITION_MARK}: readers skip it", cure)
     yield from _slices_of_other_times(facts)
 
 
@@ -85,22 +86,26 @@ def check_committed_files(facts: TableFacts) -> Iterator[Observation]:
     if facts.view is None:
         yield Unchecked("the file slices are not known")
         return
-    for path, (time, _) in sorted(facts.missing.items()):
-        problem = f"is missing: the commit {time} wrote it, and its file slice is still in use"
-        yield Finding(path, f"{problem}; {_lost_with(facts, path)}", f"{restore_cure(facts, path)}; {_LIST_KEYS}")
+    for path, (time, stat) in sorted(facts.missing.items()):
+        lost = _lost_with(facts.committed.get(path, ((time, stat),)))
+        problem = f"is missing: the commit {time} wrote it, and its file slice is still in use; {lost}"
+        yield Finding(path, problem, f"{restore_cure(facts, path)}; {_LIST_KEYS}")
     for path, (time, _) in sorted(facts.missing_history.items()):
         problem = f"is missing: the commit {time} wrote it, and no clean has removed it"
         yield Finding(path, problem, _RESTORE_HISTORY)
     for file in facts.data_files:
-        stats = facts.committed.get(file.path)
-        if not stats or file.path in facts.unmarked or file.link_target is not None:
+        if file.path in facts.unmarked or file.link_target is not None:
             continue
-        if facts.left_overs.get(file.path) in facts.sizes:
+        if file.path in facts.archived.left_overs or facts.left_overs.get(file.path) in facts.sizes:
             continue  # compared with the log file that it is a copy of
-        wanted = max(stat.file_size_bytes for _, stat in stats)
-        # On version 6 a log file may have grown since: others append, and write command blocks.
-        is_shared = LogFileName.parse(file.name) is not None and not facts.layout.names_logs_by_write
-        if file.size < wanted or (file.size > wanted and not is_shared):
+        stats = facts.committed.get(file.path, ())
+        # On version 6 a log file may have grown since: others append, and write command blocks. An upgrade keeps its name.
+        may_grow = LogFileName.parse(file.name) is not None and not (stats and facts.layout.names_logs_by_write)
+        if not stats and file.path in facts.archived.files:
+            write, stat = facts.archived.files[file.path]
+            stats = ((write.requested_time, stat),)
+        wanted = max((stat.file_size_bytes for _, stat in stats), default=file.size)
+        if file.size < wanted or (file.size > wanted and not may_grow):
             yield Finding(
                 file.path,
                 f"has {file.size} bytes, but {wanted} by the commit {stats[-1][0]}",
@@ -108,11 +113,10 @@ def check_committed_files(facts: TableFacts) -> Iterator[Observation]:
             )
 
 
-def _lost_with(facts: TableFacts, path: str) -> str:
+def _lost_with(stats: Sequence[tuple[str, WriteStat]]) -> str:
     """Which records were in a lost file, as the commits that wrote it state."""
-    stats = facts.committed.get(path, ())
     times = ", ".join(sorted({time for time, _ in stats}))
-    if BaseFileName.parse(path.rpartition("/")[2]) is not None:
+    if BaseFileName.parse(stats[0][1].path.rpartition("/")[2]) is not None:
         rows = max((stat.num_writes for _, stat in stats), default=0)
         return f"lost with it: {counted(rows, 'record')}, the whole slice as of {times}, of that commit and of earlier ones"
     records = counted(sum(stat.num_writes for _, stat in stats), "record")
@@ -144,7 +148,7 @@ def check_orphans(facts: TableFacts) -> Iterator[Observation]:
     saved = {path for paths in facts.removals.saved.values() for path in paths}
     known = (
         facts.committed.keys()
-        | facts.archived.files
+        | facts.archived.files.keys()
         | facts.removals.pending
         | saved
         | _planned(facts)
@@ -154,7 +158,7 @@ def check_orphans(facts: TableFacts) -> Iterator[Observation]:
     lost = lost_completions(facts)
     for path, time in sorted(facts.archived.returned.items()):
         problem = f"is there again: the archived write at {time} replaced its file group; readers may show its rows"
-        yield Finding(path, problem, "move it out of the table, and keep it until nobody misses its rows")
+        yield Finding(path, problem, _MOVE_OUT)
     for file in facts.data_files:
         if file.path in known or (file.parsed is not None and file.parsed.instant in lost):
             continue  # the check of the timeline reports a lost write in more detail
@@ -184,7 +188,7 @@ def _orphan(facts: TableFacts, file: DataFile, instant: str) -> Iterator[Observa
     if instant in facts.archived.missing_from_archive:
         yield _of_forgotten_write(file, instant)
         return
-    cure = "inspect it, then remove it; the rows go that readers find in it today"
+    cure = _MOVE_OUT
     if write is not None or facts.timeline.is_archived(instant):
         yield Finding(file.path, f"is not named by the commit {instant}, but readers treat it as a part of it", cure)
     else:
@@ -231,9 +235,6 @@ def _orphaned_blocks(facts: TableFacts, file: DataFile, log: LogFileName) -> Ite
             return
         if facts.blocks.accepts(instant) and (group, instant) not in facts.rolled_back:
             problem = f"holds records of {instant} under the slice {log.instant}, but no commit names the file"
-            cure = (
-                "remove it, with the rows that readers find in it today; "
-                f"{Cure.rollback(log.instant)} does so if a compaction was rolled back"
-            )
+            cure = f"{Cure.rollback(log.instant)} removes it if a compaction was rolled back; otherwise, {_MOVE_OUT}"
             yield Finding(file.path, problem, cure)
             return

@@ -7,6 +7,8 @@ from typing import NamedTuple
 from eventide_core.action.freshness.freshness import Freshness
 from eventide_core.table.files.slice_audit import RepeatedKey, RowDifference, SliceAudit
 from eventide_core.table.records.event_time import EventTimeRange
+from eventide_core.table.timeline.commit_metadata import WriteStat
+from eventide_core.table.timeline.instant import Instant
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +86,19 @@ class RemovalFacts:
 
 
 class ArchivedFacts(NamedTuple):
-    """The files that archived writes name as their own, and which of these are left-overs.
+    """What archived writes wrote.
+
+    `files` are the files that exist, by path, and `absent` those that don't, as far as no newer base file of their file
+    group is known and no archived write replaced the group: each with the instant of the write, and its write stat.
+    `left_overs` are which of the former are left-overs.
 
     `predating_archive` are writes that are older than the archived timeline, so that nothing shows what they wrote. A
     downgrade to version 6 leaves such. `missing_from_archive` are later ones from before the active timeline that the
     archived one doesn't have. `returned` are the files of groups that an archived write replaced, and its time.
     """
 
-    files: frozenset[str]
+    files: Mapping[str, tuple[Instant, WriteStat]]
+    absent: Mapping[str, tuple[Instant, WriteStat]]
     left_overs: frozenset[str]
     predating_archive: frozenset[str]
     missing_from_archive: frozenset[str]

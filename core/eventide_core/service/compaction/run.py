@@ -65,6 +65,7 @@ from eventide_core.service.scheduling.schedule import (
     wait_until,
 )
 from eventide_core.service.scheduling.settings import CompactionSettings
+from eventide_core.service.state.metadata_listing import committed_files
 from eventide_core.service.state.ownership import Ownership
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
@@ -185,7 +186,7 @@ class CompactionRunner:
         The metadata table shows what that is. Without one, the next clean finds it in slices that are old.
         """
         with self.lock.acquire() as lease:
-            named = self.files.committed_files(*self.files.config_and_timeline())
+            named = committed_files(self.files, *self.files.config_and_timeline())
             if named is not None:
                 there = {file.path for file in named}
                 delete_each(self.files.storage, [path for path in made_files(plan) if path not in there], lease)
@@ -382,7 +383,7 @@ class CompactionRunner:
             update = self.metadata.prepare(state.config, lease, plan.instant, changes, known)
             lease.check()
             completion = Completion.claim(self.files, self.clock, state, self._transaction(state.config, plan))
-            settings = state.config.identity_settings
+            settings = state.config.recorded_settings
             field = plan.event_time_field
             metadata = commit_metadata(
                 plan,

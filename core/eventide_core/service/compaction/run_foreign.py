@@ -178,7 +178,7 @@ class ForeignCompactionRunner:
             delete_each(storage, others, lease)
             if attempt.is_taken_over and state.config.layout.needs_hudi_1:
                 timeline.delete(_inflight(plan.instant), lease)
-            carried, settings = state.carried_metadata(), state.config.identity_settings
+            carried, settings = state.carried_metadata(), state.config.recorded_settings
             metadata = whole_slices_metadata(executed, results, carried, settings)
             is_put = completion.put(self.files, state, metadata, update, lease)
             if not is_put and not self._is_ours(state.config, executed):

@@ -12,7 +12,6 @@ from eventide_core.table.files.file_name import LogFileName
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.file_system_view import DataFile
 from eventide_core.table.timeline.instant import Action, Instant
-from eventide_core.table.timeline.plans import CompactionPlan
 from eventide_core.table.timeline.savepoint_metadata import SavepointMetadata
 from eventide_core.table.timeline.timeline import Timeline
 
@@ -68,11 +67,7 @@ def still_needed(files: TableFiles, state: Listed, doomed: Collection[str]) -> s
 
 def merged_paths(files: TableFiles, state: Listed, compaction: Instant) -> tuple[str, ...]:
     """The files that a compaction's plan states it found. Raises InstantNotFoundError if there is no plan."""
-    plan = files.plan(state.config, compaction.requested_time)
-    if not isinstance(plan, CompactionPlan):
-        return plan.paths
-    logs = [log.path for op in plan.operations for log in (*op.compacted, *(left.log_file for left in op.left_overs))]
-    return (*logs, *(op.base_path for op in plan.operations if op.base_path is not None))
+    return files.plan(state.config, compaction.requested_time).paths
 
 
 def links_of(state: Listed) -> Mapping[str, str]:

@@ -26,6 +26,7 @@ from eventide_core.service.facts.planning import unused_instant
 from eventide_core.service.metadata_table.drop import check_or_unname, drop_metadata_table
 from eventide_core.service.metadata_table.initialization import make_metadata_table
 from eventide_core.service.metadata_table.upkeep import rebuilt_indexes
+from eventide_core.service.state.committed_files import require_files
 from eventide_core.service.state.returned_groups import refuse_returned
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
@@ -72,7 +73,8 @@ class MetadataRebuilder:
         RefusedError if files of a replaced file group have come back; and what reading the table raises.
         """
         with self.lock.acquire() as lease:
-            state = TableState.load(self.files)
+            state = TableState.load(self.files, requires_files=False)
+            require_files(state, None, self.files.unmarked)  # what only the old metadata table lists is given up
             old = state.config.metadata_partitions
             wanted = rebuilt_indexes(self.files.storage, state.config) if indexes is None else tuple(indexes)
             self._check(state, wanted)

@@ -23,7 +23,8 @@ from eventide_core.service.facts.needed_files import savepoints_of
 from eventide_core.service.facts.planning import schema_since
 from eventide_core.service.facts.watermark_views import base_files_of, last_write_of, view_as_of_watermark
 from eventide_core.service.rollback.savepoint import find_tag
-from eventide_core.service.state.table import TableState, looked_again
+from eventide_core.service.state.committed_files import looked_again
+from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.files.file_name import BaseFileName
 from eventide_core.table.files.file_slice import FileSlice

@@ -8,6 +8,7 @@ lock, the file is written as a repair with a backup: an interrupted one is compl
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 from eventide_core.action.repair.repairs import Replacement
@@ -56,6 +57,7 @@ from eventide_core.table.property_keys import (
     TIMELINE_TIMEZONE,
     URL_ENCODE_PARTITIONING,
 )
+from eventide_core.table.records.event_time_texts import ZONE_KEY
 from eventide_core.table.records.schema import RECORD_KEY, AvroSchema
 from eventide_core.table.settings.properties import (
     PROPERTIES_PATH,
@@ -96,6 +98,7 @@ _HINTS: Final = {
     PARTIAL_UPDATE_MODE: "the mode of partial updates",
     DELETE_FIELD: "the field that marks a delete",
     DELETE_MARKER: "the value that marks a delete",
+    ZONE_KEY: "the time zone of event times without one, such as Europe/Berlin; empty if they are UTC, or have a zone",
 }
 _OF_FIELDS: Final = (RECORDKEY_FIELDS, PARTITION_FIELDS, ORDERING_FIELDS, PRECOMBINE_FIELD)
 
@@ -161,7 +164,9 @@ class SettingsRecovery:
                 )
             known[key] = KnownSetting(stated[key], by_evidence[key].evidence)  # a partition field may state its kind
         evidence.check_fields(known)
-        return RecoveredSettings(known, {key: _HINTS[key] for key in _required(known) if key not in known})
+        return RecoveredSettings(
+            known, {key: _HINTS[key] for key in chain(_required(known), evidence.required()) if key not in known}
+        )
 
     def apply(self, stated: Mapping[str, str]) -> RecoveredSettings:
         """Writes the file. Raises ConfigError if a setting is missing, UnsupportedTableError for settings unknown here."""
@@ -251,6 +256,7 @@ class _Evidence:
         self._own = _own_properties(files)
         self._schema: AvroSchema | None = None
         self._recorded: Mapping[str, str] = {}
+        self._options: Mapping[str, str] = {}
         self._recorded_by = ""
         for instant in reversed(timeline.writes):
             self._look(instant)
@@ -307,15 +313,22 @@ class _Evidence:
         )
         return {HIVE_STYLE_PARTITIONING: KnownSetting(str(is_hive).lower(), "the partition paths")}
 
+    @property
+    def _columns(self) -> tuple[str, ...]:
+        """Empty if they are not known."""
+        with suppress(UnsupportedTableError):
+            return () if self._schema is None else tuple(self._schema.field_names)
+        return ()
+
+    def required(self) -> Iterator[str]:
+        """Settings that this table needs: in another zone, its local times are other event times."""
+        if self._schema is not None and any(map(self._schema.is_local_time, self._columns)):
+            yield ZONE_KEY
+
     def check_fields(self, known: Mapping[str, KnownSetting]) -> None:
         """Raises ConfigError if a field is no column of the table's schema."""
-        if self._schema is None:
-            return
-        try:
-            columns = self._schema.field_names
-        except UnsupportedTableError:
-            return
-        for key in _OF_FIELDS:
+        columns = self._columns
+        for key in _OF_FIELDS if columns else ():
             value = known[key].value if key in known else ""
             for name in filter(None, (part.strip() for part in _without_kinds(value).split(","))):
                 if name.split(".")[0] not in columns:
@@ -327,7 +340,8 @@ class _Evidence:
             commit = self._files.codec.decode_commit(self._files.storage.read(path), path)
             self._schema = self._schema or commit.schema
             if not self._recorded:
-                self._recorded, self._recorded_by = Checksums.of(commit).settings, path
+                recorded = Checksums.of(commit)
+                self._recorded, self._options, self._recorded_by = recorded.settings, recorded.options, path
 
     def _of_metadata_table(self) -> Iterator[tuple[str, KnownSetting]]:
         storage, path, own = self._files.storage, _OWN_PATH, self._own
@@ -360,6 +374,8 @@ class _Evidence:
             (TABLE_VERSION, TABLE_VERSION),
         ):
             yield key, KnownSetting(self._recorded.get(recorded, ""), self._recorded_by)
+        for key, value in self._options.items():
+            yield key, KnownSetting(value, self._recorded_by)
 
     def _footer(self, base: DataFile) -> bytes:
         """The footer of a Parquet file, which has the names of its columns; empty if the file is torn."""

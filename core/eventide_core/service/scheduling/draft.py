@@ -60,6 +60,7 @@ from eventide_core.service.scheduling.split_judge import SplitJudge
 from eventide_core.service.state.returned_groups import refuse_returned
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
+from eventide_core.service.state.unnamed_files import refuse_unnamed
 from eventide_core.table.files.file_slice import FileSlice
 from eventide_core.table.records.event_time import EventTimeRange, is_ahead
 from eventide_core.table.records.record_shape import RecordShape
@@ -102,6 +103,7 @@ class CompactionDrafter:
             request.check_strategy(str(strategy))
             draft = self._whole_slices(state, strategy, moment, is_due, notes)
         refuse_returned(state, draft.plan.file_groups)
+        refuse_unnamed(self.files, state, draft.plan.paths)
         return replace(draft, plan=with_change_logs(draft.plan)) if captures else draft
 
     def draft_of_copy_on_write(self, state: TableState) -> DraftPlan:

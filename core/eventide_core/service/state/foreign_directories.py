@@ -7,13 +7,12 @@
 """
 
 from collections.abc import Iterable
-from contextlib import suppress
 
-from eventide_core.service.state.table_files import UNREADABLE_METADATA_TABLE, TableFiles
+from eventide_core.service.state.metadata_listing import metadata_listing
+from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.commit_metadata import CommitMetadata
 from eventide_core.table.timeline.file_system_view import DataFile
-from eventide_core.table.timeline.instant import Action
 from eventide_core.table.timeline.timeline import Timeline
 
 
@@ -24,16 +23,17 @@ def foreign_directories(
     commits: Iterable[CommitMetadata],
     listing: Iterable[DataFile],
 ) -> frozenset[str]:
-    """The directories of a listing that are not the table's. Reads the metadata table for one that no commit names."""
+    """The directories of a listing that are not the table's.
+
+    Reads the metadata table for one that no commit names, and the first time.
+    """
     found = {file.partition for file in listing}
     named = {partition for commit in commits for partition in _named(commit)}
-    doubtful = found - named - files.listed_partitions
-    if not doubtful:
-        return frozenset()
-    listed = _listed(files, config, timeline)
-    if listed is not None:
-        files.listed_partitions = listed
-        return frozenset(doubtful - listed)
+    doubtful = found - named
+    if files.listed is None or not doubtful <= files.listed.keys():
+        files.listed = metadata_listing(files, config, timeline)
+    if files.listed is not None:
+        return frozenset(doubtful - files.listed.keys())
     below = {directory for directory in doubtful if not found.isdisjoint(_above(directory))}
     written = {(f.partition, f.parsed.instant) for f in listing if f.partition in below and f.parsed is not None}
     archive = files.archive(config) if written else None
@@ -51,16 +51,6 @@ def own_files(listing: Iterable[DataFile], timeline: Timeline, foreign: frozense
         return file.partition in foreign and (file.parsed is None or timeline.is_completed(file.parsed.instant))
 
     return tuple(file for file in listing if not is_foreign(file)) if foreign else tuple(listing)
-
-
-def _listed(files: TableFiles, config: TableConfig, timeline: Timeline) -> frozenset[str] | None:
-    """The partitions of the metadata table; None if it may not have all of them."""
-    if config.metadata_partitions:
-        followed = {i.requested_time for i in timeline.completed if i.action is not Action.SAVEPOINT}
-        with suppress(*UNREADABLE_METADATA_TABLE):
-            listing = files.metadata_table.listing(followed)
-            return None if listing is None else frozenset(listing)
-    return None
 
 
 def _named(commit: CommitMetadata) -> set[str]:

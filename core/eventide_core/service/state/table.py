@@ -8,23 +8,19 @@ from itertools import chain
 from typing import TypeVar
 
 from eventide_core.access.active_timeline import recorded_ends
-from eventide_core.action.compaction.trigger import check_undoing
-from eventide_core.cure import Cure
 from eventide_core.errors import (
-    CorruptBaseFileError,
-    CorruptLogBlockError,
     CorruptTimelineError,
-    EventideError,
     MissingFileError,
     UnsupportedTableError,
 )
 from eventide_core.ports import ArchivedTimeline
+from eventide_core.service.state.committed_files import NOT_WHOLE, READS_MAX, looked_again, require_files
 from eventide_core.service.state.foreign_directories import foreign_directories, own_files
+from eventide_core.service.state.metadata_listing import committed_files
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.table.files.file_name import CHANGE_LOG_SUFFIX, BaseFileName, path_in
+from eventide_core.table.files.file_name import CHANGE_LOG_SUFFIX
 from eventide_core.table.files.file_slice import LogFile
 from eventide_core.table.files.slice_read import BlockFilter, LogWriters
-from eventide_core.table.files.table_path import PARTITION_MARK
 from eventide_core.table.property_keys import CREATE_SCHEMA
 from eventide_core.table.records.column_names import ColumnNames
 from eventide_core.table.records.internal_schema import LATEST_SCHEMA_KEY, SchemaVersion
@@ -32,8 +28,8 @@ from eventide_core.table.records.record_shape import DeleteMarker, RecordShape
 from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.archived_timeline import END_OF_TIME
-from eventide_core.table.timeline.checksums import CHECKSUMS_KEY, Checksums
-from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat
+from eventide_core.table.timeline.checksums import Checksums
+from eventide_core.table.timeline.commit_metadata import CommitMetadata
 from eventide_core.table.timeline.compaction_extra_metadata import (
     CompactionExtraMetadata,
     ends_of_logs,
@@ -47,11 +43,6 @@ from eventide_core.table.timeline.source_notes import SourceNote, latest_notes, 
 from eventide_core.table.timeline.timeline import Timeline
 
 T = TypeVar("T")
-_NOT_WHOLE = (MissingFileError, CorruptBaseFileError, CorruptLogBlockError)
-_READS_MAX = 5
-"""The number of reads of the table before a missing file counts as missing: a busy archival interfered with one read in
-sixty.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +84,19 @@ class TableState:
 
     @classmethod
     def _load(cls, files: TableFiles, *, requires_files: bool) -> "TableState":
-        config, timeline = files.config_and_timeline()
+        return cls._by_directories(files, *files.config_and_timeline(), requires_files=requires_files)
+
+    @classmethod
+    def _by_directories(
+        cls, files: TableFiles, config: TableConfig, timeline: Timeline, *, requires_files: bool
+    ) -> "TableState":
         state = cls._of(files, config, timeline, files.data_files)
         if requires_files:
-            state.require_files()
+            try:
+                require_files(state, files.listed, files.unmarked)
+            except NOT_WHOLE:
+                files.listed = None  # it may be of an earlier moment
+                raise
         return state
 
     @classmethod
@@ -107,17 +107,14 @@ class TableState:
     @classmethod
     def _load_committed(cls, files: TableFiles) -> "TableState":
         config, timeline = files.config_and_timeline()
-        listing = files.committed_files(config, timeline)
-        if listing is not None:
-            files.listed_partitions = frozenset(file.partition for file in listing)  # so none is read once more
-            with suppress(*_NOT_WHOLE):  # then list the directories
-                state = cls._of(files, config, timeline, lambda: listing)
-                state.require_files()
-                return state
-            return cls._load(files, requires_files=True)
-        state = cls._of(files, config, timeline, files.data_files)
-        state.require_files()
-        return state
+        listing = committed_files(files, config, timeline)
+        if listing is None:
+            return cls._by_directories(files, config, timeline, requires_files=True)
+        with suppress(*NOT_WHOLE):  # then list the directories
+            state = cls._of(files, config, timeline, lambda: listing)
+            require_files(state, files.listed, ())
+            return state
+        return cls._load(files, requires_files=True)
 
     @classmethod
     def _of(
@@ -195,54 +192,6 @@ class TableState:
             and log.name.instant == plan.instant
             and (log.path.rpartition("/")[0], log.name.file_id) in groups
         )
-
-    def require_files(self) -> None:
-        """Each file that a commit wrote into a slice that is still live must be there, and be whole.
-
-        Raises MissingFileError, and CorruptBaseFileError or CorruptLogBlockError for a file that has lost bytes; BusyError
-        instead while a rollback or restore is under way.
-
-        Its rows are unknown, so nothing may be said of the table: neither what is complete, nor up to which time. One with
-        some of its bytes is left to who reads it if another engine recorded its size, which may be wrong.
-        """
-        present = {file.path: file.size for file in self.listing}
-        linked = {file.path for file in self.listing if file.link_target is not None}
-        # By base files, not by slices: without its base file a slice would go by its first log file's later instant.
-        live = {s.file_group: s.base_instant for s in self.view.latest_base_files()}
-        for time, metadata in self.commits.items():
-            is_own = CHECKSUMS_KEY in metadata.extra_metadata
-            for stat in metadata.stats:
-                size = present.get(stat.path)
-                least = stat.file_size_bytes if is_own and stat.path not in linked else min(stat.file_size_bytes, 1)
-                if size is not None and size >= least:
-                    continue
-                group = (stat.partition, stat.file_id)
-                if self.view.is_replaced(group):
-                    continue
-                base_instant = live.get(group, "")
-                slice_instant = self.config.layout.slice_of(stat.path, (base_instant,), self.timeline)
-                if slice_instant is not None and slice_instant >= base_instant:
-                    check_undoing(self.timeline)  # a restore that isn't complete shows slices that were cleaned
-                    is_unmarked = not any(file.partition == stat.partition for file in self.listing)
-                    raise _not_whole(stat, present.get(stat.path), time, is_unmarked=is_unmarked)
-        self._require_bytes()
-
-    def _require_bytes(self) -> None:
-        """Raises CorruptBaseFileError or CorruptLogBlockError for an empty file in a live slice, of an archived write.
-
-        Not for a log file of version 6, which a writer that died may have left.
-        """
-        has_logs = self.config.layout.names_logs_by_write
-        for one in self.view.latest_slices():
-            bases = () if one.base_file is None else (one.base_file,)
-            for file in (*bases, *(one.log_files if has_logs else ())):
-                if file.size or any(
-                    stat.path == file.path for commit in self.commits.values() for stat in commit.stats
-                ):
-                    continue
-                check_undoing(self.timeline)
-                kind = CorruptLogBlockError if isinstance(file, LogFile) else CorruptBaseFileError
-                raise kind(f"{file.path} is empty: it has lost its records; restore the file from a copy")
 
     @property
     def schema(self) -> AvroSchema:
@@ -449,36 +398,16 @@ class TableState:
         return None
 
 
-def looked_again(look: Callable[[], T]) -> T:
-    """What `look` finds; it looks again while others remove the files that it has just listed."""
-    for _ in range(_READS_MAX - 1):
-        with suppress(*_NOT_WHOLE):
-            return look()
-    return look()
-
-
 def read_from(load: Callable[[], TableState], read: Callable[[TableState], T]) -> T:
     """What `read` finds in the table's state; in a later one while others remove the files of the one that was loaded.
 
     A restore, a rollback or a clean does that. A file that a loaded state needs is damage, which `load` raises.
     """
-    for _ in range(_READS_MAX - 1):
+    for _ in range(READS_MAX - 1):
         state = load()
         with suppress(MissingFileError):
             return read(state)
     return read(load())
-
-
-def _not_whole(stat: WriteStat, size: int | None, time: str, *, is_unmarked: bool) -> EventideError:
-    is_base = BaseFileName.parse(stat.path.rpartition("/")[2]) is not None
-    kind = MissingFileError if size is None else CorruptBaseFileError if is_base else CorruptLogBlockError
-    problem = "is missing" if size is None else f"has {size} of its {stat.file_size_bytes} bytes"
-    mark = path_in(stat.partition, PARTITION_MARK)
-    unmarked = f"if {mark} is missing, {Cure.repair()} writes it again; otherwise, " if is_unmarked else ""
-    return kind(
-        f"{stat.path} {problem}: the commit {time} wrote it and its file slice is still in use; "
-        f"{unmarked}restore the file, or restore the table to an instant before it"
-    )
 
 
 def archived_writes(archive: ArchivedTimeline, timeline: Timeline, begin: str = "") -> Iterator[Instant]:

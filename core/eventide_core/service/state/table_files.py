@@ -86,8 +86,9 @@ class TableFiles:
     `delete_marker` defines which log records the reader treats as deletes; Hudi's readers also take it from their
     options. `mergers` are the user-defined mergers that may merge the table. `event_time_texts` states how texts of event
     times are read where the table does not state it. `first_settings` is the text of hoodie.properties for a table that its
-    first commit creates: until then, nobody else sees a table. `listed_partitions` are those of the metadata table, as it
-    was read last to find out whose a directory is.
+    first commit creates: until then, nobody else sees a table. `listed` is what the metadata table lists (see
+    `metadata_listing`), as it was read last: it shows whose a directory is, and what archived writes wrote. `unmarked` are
+    the files that `data_files` found last in directories that aren't marked as partitions.
     """
 
     storage: Storage
@@ -100,7 +101,8 @@ class TableFiles:
     mergers: CustomMergers = ()
     event_time_texts: EventTimeTexts = ISO_WITH_ZONE
     first_settings: str | None = None
-    listed_partitions: frozenset[str] = frozenset()
+    listed: Mapping[str, Mapping[str, int]] | None = None
+    unmarked: tuple[DataFile, ...] = ()
     _commits: dict[str, CommitMetadata] = field(default_factory=dict[str, CommitMetadata])
     _undone: dict[Instant, frozenset[str] | None] = field(default_factory=dict[Instant, frozenset[str] | None])
     _archives: dict[str, ArchivedTimeline] = field(default_factory=dict[str, ArchivedTimeline])
@@ -391,29 +393,6 @@ class TableFiles:
         last = max(completed or paths)
         return last, self.storage.read(last).decode(errors="replace")
 
-    def committed_files(self, config: TableConfig, timeline: Timeline) -> tuple[DataFile, ...] | None:
-        """The base and log files that the metadata table lists, for callers that need no file of a pending action.
-
-        None if that may not be all: there is no metadata table, it has not followed each completed action of the active
-        timeline (a writer continued without it, or it is younger than these actions), or it cannot be read. None, too, while
-        a rollback or restore is pending: the metadata table names the command blocks that it has written only once it has
-        completed. Then the directories are listed.
-        """
-        if not config.metadata_partitions or any(i.is_undoing for i in timeline.pending):
-            return None
-        followed = {i.requested_time for i in timeline.completed if i.action is not Action.SAVEPOINT}
-        try:
-            listing = self.metadata_table.listing(followed)
-        except UNREADABLE_METADATA_TABLE:
-            return None
-        if listing is None:
-            return None
-        return tuple(
-            DataFile(partition, path_in(partition, name), listing[partition][name])
-            for partition in sorted(listing)
-            for name in sorted(listing[partition])
-        )
-
     def data_files(self) -> tuple[DataFile, ...]:
         """The files of every partition, by path; each directory is listed once.
 
@@ -422,6 +401,7 @@ class TableFiles:
         below this one are left out; a copy of a partition isn't, see `TableState.own`.
         """
         of_partition: dict[str, list[DataFile]] = {}
+        unmarked: list[DataFile] = []
         waiting = [""]
         while waiting:
             listings = tuple(zip(waiting, self.requests.each(self.storage.list, waiting), strict=True))
@@ -434,8 +414,10 @@ class TableFiles:
                 mark = path_in(directory, PARTITION_MARK)
                 if any(e.path.startswith(mark) for e in files):
                     of_partition[directory] = [self._data_file(directory, e) for e in files]
+                else:
+                    unmarked += (DataFile(directory, e.path, e.size) for e in files)
         listed = [file for partition in sorted(of_partition) for file in sorted(of_partition[partition], key=_PATH)]
-        self._listed = {file.path: file for file in listed}
+        self._listed, self.unmarked = {file.path: file for file in listed}, tuple(unmarked)
         return tuple(listed)
 
     def _data_file(self, partition: str, entry: FileInfo) -> DataFile:

@@ -99,7 +99,7 @@ class FactsReader:
             layout=config.layout,
             timeline_path=config.timeline_path,
             timeline_names=names,
-            timeline=timeline,
+            timeline=timeline.with_archived(write for write, _ in archived.absent.values()),
             later=later,
             commits=commits,
             unreadable=reader.unreadable,

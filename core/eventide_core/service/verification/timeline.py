@@ -8,6 +8,7 @@ from eventide_core.errors import CorruptTimelineError, EmptyPlanError
 from eventide_core.ports import ArchivedTimeline, Storage
 from eventide_core.service.state.returned_groups import returned_files
 from eventide_core.service.state.table_files import TableFiles
+from eventide_core.service.verification.archived_files import ArchivedFiles
 from eventide_core.service.verification.problems import noting
 from eventide_core.table.files.file_name import path_in
 from eventide_core.table.settings.table_config import TableConfig
@@ -114,7 +115,7 @@ class TimelineReader:
     def archived(
         self, commits: Mapping[str, CommitMetadata], listing: Sequence[DataFile], logs: Mapping[str, LogScan]
     ) -> ArchivedFacts:
-        """What archived writes wrote, of those that wrote the files that no active one names."""
+        """What archived writes wrote, beside what active ones name."""
         named = {stat.path for commit in commits.values() for stat in commit.stats}
         times: set[str] = set()
         for file in listing:
@@ -125,26 +126,23 @@ class TimelineReader:
             # On version 6 the name of a log file contains its slice, and still does after an upgrade: the blocks say who
             # wrote it.
             times.update(logs[file.path].instants if file.path in logs else ())
-        files: set[str] = set()
-        left_overs: set[str] = set()
+        written = ArchivedFiles.beside(commits.values(), listing, self.timeline)
         predating_archive: set[str] = set()
         missing_from_archive: set[str] = set()
         returned: dict[str, str] = {}
         with noting(self.unreadable, self.config.archive_path):
             archives = self._archives()
             returned = returned_files(archives, self.timeline, commits.values(), listing)
+            for archive in archives:
+                written.read(archive)
             for time in sorted(filter(self.timeline.is_archived, times)):
-                archive = next((archive for archive in archives if archive.find(time) is not None), None)
-                if archive is None:
+                if all(archive.find(time) is None for archive in archives):
                     is_oldest = all(next(archive.writes("0", time), None) is None for archive in archives)
                     (predating_archive if is_oldest else missing_from_archive).add(time)
-                elif (commit := archive.commit(time)) is not None:
-                    files.update(stat.path for stat in commit.stats)
-                    publication = CompactionExtraMetadata.of(time, commit)
-                    left_overs.update(() if publication is None else publication.origins)
         return ArchivedFacts(
-            frozenset(files),
-            frozenset(left_overs),
+            written.files,
+            written.absent(self.config.layout),
+            frozenset(written.left_overs),
             frozenset(predating_archive),
             frozenset(missing_from_archive),
             returned,

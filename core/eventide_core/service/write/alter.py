@@ -169,7 +169,7 @@ def _pending(state: TableState, schema: AvroSchema, instant: str, renamed: Mappi
     return PendingWrite(
         instant,
         Action.DELTA_COMMIT,
-        CommitMetadata({}, with_checksums(extra, (), state.config.identity_settings), ALTER_SCHEMA),
+        CommitMetadata({}, with_checksums(extra, (), state.config.recorded_settings), ALTER_SCHEMA),
         nothing,
         frozenset(i.requested_time for i in (*state.timeline.completed, *state.timeline.pending_plans)),
         changes,

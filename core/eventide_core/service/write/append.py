@@ -200,7 +200,7 @@ class Append:
                         **internal,
                     },
                     itertools.chain(*stats),
-                    state.config.identity_settings,
+                    state.config.recorded_settings,
                 ),
                 operation.operation_type,
                 replaced_file_ids={} if overwrite is None else overwrite.file_ids,

@@ -115,7 +115,7 @@ def following_schema(files: TableFiles, config: TableConfig, timeline: Timeline,
     stated = {key: current.extra_metadata[key] for key in _STATED if key in current.extra_metadata}
     own_keys = pending.metadata.extra_metadata.keys() - {*_STATED, CHECKSUMS_KEY}
     extra = {key: pending.metadata.extra_metadata[key] for key in own_keys} | stated
-    checked = with_checksums(extra, pending.metadata.stats, config.identity_settings)
+    checked = with_checksums(extra, pending.metadata.stats, config.recorded_settings)
     return replace(pending, metadata=replace(pending.metadata, extra_metadata=checked))
 
 

@@ -18,12 +18,12 @@ from eventide_core.table.property_keys import (
     HIVE_STYLE_PARTITIONING,
     KEY_GENERATOR_CLASS_NAME,
     KEY_GENERATOR_TYPE,
+    TIME_PREFIX,
     URL_ENCODE_PARTITIONING,
 )
 from eventide_core.table.records.partition_values import PartitionExtractor
 from eventide_core.table.settings.table_config import TableConfig
 
-TIME_PREFIX = "hoodie.keygen.timebased."
 _OFFSET = re.compile(r"(?:GMT|UTC|UT)?(?P<sign>[+-])(?P<hours>\d{1,2})(?::?(?P<minutes>\d{2}))?")
 _OLD_TIME_PREFIX = "hoodie.deltastreamer.keygen.timebased."
 

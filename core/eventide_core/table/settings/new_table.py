@@ -32,6 +32,7 @@ from eventide_core.table.property_keys import (
     TABLE_NAME,
     TABLE_TYPE,
     TABLE_VERSION,
+    TIME_PREFIX,
     TIMELINE_HISTORY_PATH,
     TIMELINE_LAYOUT_VERSION,
     TIMELINE_PATH,
@@ -41,7 +42,7 @@ from eventide_core.table.property_keys import (
 from eventide_core.table.records.avro_names import refuse_invalid_names
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.schema import AvroSchema
-from eventide_core.table.settings.key_format import TIME_PREFIX, KeyGenerator, PartitionKind
+from eventide_core.table.settings.key_format import KeyGenerator, PartitionKind
 from eventide_core.table.settings.properties import stored_properties, table_checksum
 
 CREATED_VERSIONS: Final = (6, 8, 9)

@@ -24,9 +24,10 @@ from eventide_core.table.property_keys import (
     TABLE_TYPE,
     TABLE_VERSION,
     TIMELINE_TIMEZONE,
+    WRITER_SETTINGS,
 )
 from eventide_core.table.records.custom_merger import CustomMerger, CustomMergers
-from eventide_core.table.records.event_time_texts import ISO_WITH_ZONE, EventTimeTexts
+from eventide_core.table.records.event_time_texts import ISO_WITH_ZONE, ZONE_KEY, EventTimeTexts
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import DeleteMarker, PartialUpdate
 from eventide_core.table.settings.key_config import virtual_key_fields
@@ -121,6 +122,12 @@ class TableConfig:
             ORDERING_FIELDS: ",".join(ordering or names(self.properties, PRECOMBINE_FIELD)),
         }
         return {key: value for key, value in values.items() if value}
+
+    @property
+    def recorded_settings(self) -> Mapping[str, str]:
+        """What a commit of eventide records of the settings: also those that its writers need, and no other file shows."""
+        kept = {key: value for key, value in self.properties.items() if key.startswith(WRITER_SETTINGS)}
+        return {ZONE_KEY: "", **kept, **self.identity_settings}
 
     @property
     def partition_kinds(self) -> Mapping[str, str]:

@@ -184,6 +184,14 @@ class CompactionPlan:
         return tuple((op.partition, op.file_id) for op in self.operations)
 
     @property
+    def paths(self) -> tuple[str, ...]:
+        """The files of its slices as it found them."""
+        logs = [
+            log.path for op in self.operations for log in (*op.compacted, *(left.log_file for left in op.left_overs))
+        ]
+        return (*logs, *(op.base_path for op in self.operations if op.base_path is not None))
+
+    @property
     def new_log_paths(self) -> tuple[str, ...]:
         """The log files that the plan creates in the new slices: left-overs under new names, and carried deletes."""
         return tuple(op.path_of(name) for op in self.operations for name in op.new_log_names)

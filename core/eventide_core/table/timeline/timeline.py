@@ -139,7 +139,7 @@ class Timeline:
 
     def with_archived(self, archived: Iterable[Instant]) -> "Timeline":
         """This timeline, which knows the completion times of these instants as well."""
-        return replace(self, _archived={instant.requested_time: instant for instant in archived})
+        return replace(self, _archived={**self._archived, **{instant.requested_time: instant for instant in archived}})
 
     def with_undone(self, undone: Iterable[str]) -> "Timeline":
         """This timeline, which knows that these instants were undone."""

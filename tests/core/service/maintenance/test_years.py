@@ -19,6 +19,7 @@ from eventide_adapters.storage.memory import MemoryFile, MemoryStorage
 from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.config import LinkChoice
 from eventide_core.ports import NoProgress
+from eventide_core.service.state.metadata_listing import committed_files
 from eventide_core.service.transaction.outcome import instants_with_outcome
 from support.campaign import IS_PROOF, tries
 
@@ -85,7 +86,7 @@ def test_idle_rounds_of_the_table_service_keep_both_timelines_short(version: int
         early, late = ([count[timeline] for count in part] for part in (counts[:12], counts[12:]))
         assert max(late) <= max(early), timeline
     table, files = life.table(), assemble(life.uri, life.options, storage=life.storage, clock=life.clock).files
-    listed = files.committed_files(files.config(), files.timeline(files.config()))
+    listed = committed_files(files, files.config(), files.timeline(files.config()))
     assert (listed is not None) == has_metadata_table
     assert len(table.snapshot().to_arrow()) == 40
     assert table.verify().ok

@@ -1,11 +1,13 @@
 """What lies below a table's root and isn't the table's is never read, compacted, cleaned or repaired."""
 
+import re
 import shutil
 from pathlib import Path
 
 import pytest
 
 from eventide import Table
+from eventide_core.errors import RefusedError
 from support.append_tables import START_MS, filled, make, rows, seen
 
 ARCHIVES_EARLY = {"keep_min_commits": 2, "keep_max_commits": 3, "cleaner_commits_retained": 1}
@@ -70,4 +72,45 @@ def test_a_partition_below_another_one_stays_when_its_commits_are_archived(versi
         table.upsert(rows(("k0", "a", 20 + number, "again")))
     assert len(table.archive()) > 2
     assert seen(table) == [("k0", "a", 23, "again"), ("k1", "a/b", 10, "one")]
+    assert table.verify().ok
+
+
+@versions
+@pytest.mark.parametrize("is_archived", [False, True])
+@pytest.mark.parametrize("copy", ["partition", "log", "renamed log"])
+def test_what_was_copied_into_the_table_is_never_compacted(
+    copy: str, version: int, tmp_path: Path, *, is_archived: bool
+) -> None:
+    """Without a metadata table, readers show its rows, as stock Hudi's do."""
+    table = make(tmp_path / "t", version, index="SIMPLE", **ARCHIVES_EARLY, **DUE)
+    table.upsert(rows(("k0", "a", 10, "zero"), ("k1", "b", 10, "one")))
+    table.upsert(rows(("k0", "a", 20, "log"), ("k1", "b", 20, "log")))
+    for number in range(4 if is_archived else 0):
+        table.upsert(rows((f"c{number}", "c", 20, "other")))
+    assert bool(table.archive()) == is_archived
+    before = seen(table)
+    (log,) = (tmp_path / "t" / "part=a").glob(".*.log.*")
+    match copy:
+        case "partition":
+            place = tmp_path / "t" / "a_backup"
+            shutil.copytree(log.parent, place)
+        case "log":
+            place = tmp_path / "t" / "part=b" / log.name
+            shutil.copy(log, place)
+        case _:
+            (other,) = (tmp_path / "t" / "part=b").glob(".*.log.*")
+            group = other.name.partition("_")[0]
+            place = other.with_name(f"{group}_{other.name.split('_')[1].partition('.')[0]}.log.9_9-9-9")
+            shutil.copy(log, place)
+    kept = content(tmp_path / "t")
+    copied = str(place.relative_to(tmp_path / "t"))
+    with pytest.raises(
+        RefusedError, match=rf"{re.escape(copied)}\S* is not named by a commit .* move it out of the table"
+    ):
+        table.compact(before=START_MS + 1_000_000)
+    assert content(tmp_path / "t") == kept
+    assert any(copied in finding.path for check in table.verify().failed for finding in check.findings)
+    shutil.move(place, tmp_path / "out")
+    table.compact(before=START_MS + 1_000_000)
+    assert seen(table) == before
     assert table.verify().ok

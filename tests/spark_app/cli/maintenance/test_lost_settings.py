@@ -1,12 +1,15 @@
 """`eventide repair` where `hoodie.properties` and its backup are lost, on tables that real Hudi wrote."""
 
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from eventide import Table
 from eventide_core.errors import ConfigError, NotAHudiTableError, RefusedError
+from eventide_core.table.settings.properties import parse_properties
 from support import golden
 from support.command_line import content_of, run
 from support.lost_settings import answers_of, lose_settings
@@ -141,3 +144,60 @@ def test_whatever_decides_a_merge_is_asked_for(tmp_path: Path) -> None:
     assert {"hoodie.record.merge.strategy.id", "hoodie.compaction.payload.class"} <= custom.keys()
     Table.recover_settings(path, answers_of(settings, missing), apply=True)
     assert Table.open(path).properties[partial] == "IGNORE_DEFAULTS"
+
+
+def _of_berlin(path: Path, version: int) -> Table:
+    fields: list[pa.Field[Any]] = [pa.field("id", pa.string()), pa.field("part", pa.string())]
+    schema = pa.schema([*fields, pa.field("at", pa.timestamp("us"))])
+    options = {"eventide.event.time.zone": "Europe/Berlin", "hoodie.bucket.index.num.buckets": "3"}
+    table = Table.create(
+        str(path),
+        schema=schema,
+        record_key="id",
+        partition="part",
+        event_time="at",
+        version=version,
+        options=options,
+    )
+    table.upsert(
+        pa.Table.from_pylist([{"id": "1", "part": "a", "at": datetime.fromisoformat("2026-03-03T00:30")}], schema)
+    )
+    return table
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_lost_settings_for_writers_come_back_from_the_latest_commit(version: int, tmp_path: Path) -> None:
+    """In another zone, local times are other event times; with another number of buckets, keys are elsewhere."""
+    path = tmp_path / "t"
+    _of_berlin(path, version)
+    settings = lose_settings(path)
+    found = Table.recover_settings(str(path))
+    for key in (
+        "eventide.event.time.zone",
+        "hoodie.payload.event.time.field",
+        "hoodie.index.type",
+        "hoodie.bucket.index.num.buckets",
+    ):
+        assert found.known[key].value == settings[key]
+    answers = answers_of(settings, found.missing)
+    while missing := Table.recover_settings(str(path), answers).missing:
+        answers |= answers_of(settings, missing)
+    assert "eventide.event.time.zone" not in answers
+    Table.recover_settings(str(path), answers, apply=True)
+    recovered = parse_properties((path / ".hoodie" / "hoodie.properties").read_text())
+    kept = ("eventide.", "hoodie.index.", "hoodie.bucket.", "hoodie.payload.event")
+    assert {k: v for k, v in recovered.items() if k.startswith(kept)} == {
+        k: v for k, v in settings.items() if k.startswith(kept)
+    }
+    assert Table.open(str(path)).verify().ok
+
+
+def test_the_zone_of_local_times_is_asked_for_if_no_commit_records_it(tmp_path: Path) -> None:
+    path = golden.unpack("v9_avro_types", tmp_path)
+    settings = lose_settings(path)
+    assert "Europe/Berlin" in Table.recover_settings(str(path)).missing["eventide.event.time.zone"]
+    answers = {"eventide.event.time.zone": "Asia/Tokyo"}
+    while missing := Table.recover_settings(str(path), answers).missing:
+        answers |= answers_of(settings, missing)
+    Table.recover_settings(str(path), answers, apply=True)
+    assert Table.open(str(path)).state().config.event_time_texts.zone == "Asia/Tokyo"
