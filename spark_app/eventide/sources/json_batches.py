@@ -3,7 +3,6 @@
 Texts stay texts, also those that look like times: Arrow alone would take `2026-03-01T10:00:00Z` for a time without a zone.
 """
 
-import io
 import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final
@@ -173,7 +172,8 @@ def _read(chunk: bytes, schema: pa.Schema | None) -> pa.Table:
     parse = pyarrow.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="infer")
     # In one block, so that an error's row is counted from the start.
     read = pyarrow.json.ReadOptions(use_threads=False, block_size=len(chunk) + 1)
-    return pyarrow.json.read_json(io.BytesIO(chunk), read_options=read, parse_options=parse)
+    stream: Any = pa.BufferReader(chunk)  # Arrow's own thread must not hold a stream of Python at the end of a process
+    return pyarrow.json.read_json(stream, read_options=read, parse_options=parse)
 
 
 def _what(error: str, place: str, first_row: int, *, is_declared: bool) -> str:
