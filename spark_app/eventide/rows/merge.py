@@ -263,9 +263,9 @@ class Merge:
         _, place = _matches(self._identity(known.column(RECORD_KEY), known.column(PARTITION_PATH)), identity)
         if len(place):
             raise InvalidRecordError(
-                f"source row {others[place[0]]} matches nothing by {', '.join(self.on or self.table.key_columns)}, and would "
-                f"be inserted with the record key {keys[int(place[0])].as_py()!r}, which a row of the table has: match by the "
-                "key, or compute another one in when_not_matched_insert"
+                f"source row {others[place[0]]} matches nothing by {', '.join(self.on or self.table.key_columns)}, and "
+                f"would be inserted with the record key {keys[int(place[0])].as_py()!r}, which a row of the table has: "
+                "match by the key, or compute another one in when_not_matched_insert"
             )
 
     def _identities(self, rows: pa.Table, what: str) -> "tuple[pa.Array[Any], pa.Array[Any]]":

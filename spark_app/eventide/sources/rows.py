@@ -105,7 +105,7 @@ def _parts(source: Source, types: Callable[[str], Any], dialect: Dialect) -> Ite
         case Format.CSV:
             yield from _text_parts(source, csv_tables(source, dialect), types, EVERY_TYPE, dialect.epochs)
         case Format.JSON:
-            tables = json_tables(source, types, dialect.encoding)
+            tables = json_tables(source, types, dialect)
             yield from _text_parts(source, tables, types, TIMES, dialect.epochs)
 
 
