@@ -1,8 +1,11 @@
 """What would change a value, or lose it, without a word is refused, and the table stays as it is."""
 
+import datetime
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+import polars
 import pyarrow as pa
 import pytest
 
@@ -89,4 +92,39 @@ def test_a_nested_field_that_the_table_lacks_is_refused_in_an_update(table: Tabl
 def test_a_text_without_a_zone_is_no_moment_in_an_update(table: Table, text: str) -> None:
     with pytest.raises(InvalidRecordError, match="has no zone"):
         table.update({"at": text}, all=True)
+    assert kept(table)
+
+
+_NAIVE, _ZONED = pd.Timestamp("2026-01-01 10:00"), pd.Timestamp("2026-01-01 10:00", tz="Europe/Berlin")
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ([_NAIVE, _ZONED], "row 1: column 'at' has Timestamp.*, a time with a zone, beside .*, a time without a zone"),
+        ([pd.NaT, _ZONED, _NAIVE], "row 2: column 'at' has Timestamp.*, a time without a zone, beside"),
+        ([datetime.date(2026, 1, 1), _NAIVE], "row 1: column 'at' has .*, a time without a zone, beside .*, a date"),
+        ([[_NAIVE], [_NAIVE, _ZONED]], "row 1: column 'at' has Timestamp"),
+        ([{"x": _ZONED}, {"x": _NAIVE}], "row 1: column 'at' has Timestamp"),
+        ([_NAIVE, "2026-01-01"], "column at"),
+        (pd.period_range("2026-01", periods=2, freq="M"), "column 'at' has periods of pandas"),
+    ],
+)
+def test_times_of_several_kinds_in_pandas_are_refused(values: Any, said: str, table: Table) -> None:
+    frame = pd.DataFrame({"k": [str(row) for row in range(len(values))], "ts": 2, "at": pd.Series(values)})
+    with pytest.raises(InvalidRecordError, match=said):
+        table.upsert(frame, columns="partial")
+    assert kept(table)
+
+
+def test_times_of_one_kind_in_objects_of_pandas_are_read(table: Table) -> None:
+    other = _ZONED.tz_convert("US/Pacific")
+    table.upsert(pd.DataFrame({"k": ["1", "2"], "ts": 2, "at": pd.Series([_ZONED, other])}), columns="partial")
+    assert {row["at"] for row in table.snapshot().to_arrow(["at"]).to_pylist()} == {_ZONED.to_pydatetime()}
+
+
+def test_objects_in_polars_are_refused(table: Table) -> None:
+    frame = polars.DataFrame({"k": ["1"], "ts": [2], "a": polars.Series([object()], dtype=polars.Object)})
+    with pytest.raises(InvalidRecordError, match="column 'a' of Polars holds objects of Python"):
+        table.upsert(frame, columns="partial")
     assert kept(table)
