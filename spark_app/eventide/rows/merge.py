@@ -75,12 +75,13 @@ class Changes:
     """What a merge writes.
 
     `upserts` are rows with the table's columns, the last `inserted` of which are new. `deletes` has only the columns of the
-    key, the partition and the ordering.
+    key, the partition and the ordering. `left_out` are updates whose ordering value is less than the row's own.
     """
 
     upserts: pa.Table
     deletes: pa.Table
     inserted: int
+    left_out: pa.Table
 
     @property
     def updated(self) -> int:
@@ -112,12 +113,12 @@ class Merge:
         matched = _sides(source=source.take(source_rows), target=own.take(target_rows))
         is_deleted = self._chosen(matched, self.clauses.matched_delete, "when_matched_delete")
         is_updated = self._chosen(matched, self.clauses.matched_update, "when_matched_update") & ~is_deleted
-        updated = self._updated(matched.filter(pa.array(is_updated)), matchable.take(target_rows[is_updated]))
+        updated, left_out = self._updated(matched.filter(pa.array(is_updated)), matchable.take(target_rows[is_updated]))
         others = np.setdiff1d(np.arange(len(source)), source_rows)
         inserted = self._inserted(source, others, read)
         deleted = own.take(target_rows[is_deleted])
         columns = list(dict.fromkeys((*self.table.key_columns, *top_level(self.table.ordering))))
-        return Changes(pa.concat_tables([updated, inserted]), deleted.select(columns), len(inserted))
+        return Changes(pa.concat_tables([updated, inserted]), deleted.select(columns), len(inserted), left_out)
 
     def _conformed(self, source: pa.Table) -> pa.Table:
         """The source with the table's types in the columns that the table has too."""
@@ -189,13 +190,13 @@ class Merge:
         except pa.ArrowException as error:
             raise ConfigError(f"{what}: the condition {condition!r} does not fit the rows: {error}") from None
 
-    def _updated(self, matched: pa.Table, targets: pa.Table) -> pa.Table:
-        """The new rows of the table's rows `targets`, with their source rows in `matched`."""
+    def _updated(self, matched: pa.Table, targets: pa.Table) -> tuple[pa.Table, pa.Table]:
+        """The new rows of the table's rows `targets`, with their source rows in `matched`; and those that are older."""
         what, clause = "when_matched_update", self.clauses.matched_update
         old = _nullable(targets.select(self.schema.names))
         given = _values_of(clause)
         if clause is None or clause is False:
-            return old
+            return old, old
         if given is None:
             names = [field.name for field in matched.schema.field("source").type]
             self._refuse_unknown(names)
@@ -205,7 +206,8 @@ class Merge:
         new = with_values(old, evaluated(matched, parsed_values(given, self.schema, matched.schema, what), self.schema))
         if any(name in self.table.key_columns for name in given):
             self._refuse_moved(new, targets)
-        return new.filter(pa.array(~self.table.is_older(new, old)))
+        older = self.table.is_older(new, old)
+        return new.filter(pa.array(~older)), new.filter(pa.array(older))
 
     def _refuse_moved(self, new: pa.Table, targets: pa.Table) -> None:
         """Raises InvalidRecordError for an update with a source row of another key or partition."""
