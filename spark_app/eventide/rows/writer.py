@@ -142,8 +142,9 @@ def incoming_records(application: Application, operation: WriteOperation, record
     if hasattr(records, "mapInArrow") and hasattr(records, "sparkSession"):
         # Imported here: DataFrames exist only if PySpark is installed.
         from eventide.spark.records import SparkRecords
+        from eventide.spark.types import with_names
 
-        rows = records.toDF(*sanitized_names(records.columns).values()) if sanitizes else records
+        rows = with_names(records, lambda names: list(sanitized_names(names).values())) if sanitizes else records
         return SparkRecords(rows, RowWriter(application.storage), is_delete)
     table = sanitized_table(application, records)
     return arrow_records(application, None if is_delete else table, table if is_delete else None)
