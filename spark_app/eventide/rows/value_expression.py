@@ -223,8 +223,8 @@ class _Values(Translation):
             return _pc.scalar(constant)
         except InvalidFilterError:
             raise InvalidFilterError(
-                f"{text_of(node)!r} is not a value of {self._kind_of(wanted)}; a value is a column, a literal, arithmetic, text "
-                "|| text, case when, coalesce, nullif, upper or lower"
+                f"{text_of(node)!r} is not a value of {self._kind_of(wanted)}; a value is a column, a literal, arithmetic, "
+                "text || text, case when, coalesce, nullif, upper or lower"
             ) from None
 
     def _kind_of(self, wanted: ArrowType) -> str:
