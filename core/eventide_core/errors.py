@@ -16,6 +16,10 @@ from typing import Final
 _NOT_SHOWN: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
+_SHOWN_MAX: Final = 1000
+"""How much of a message's beginning and of its end is shown, in characters: the place and the cure, beside any value."""
+
+
 def printable(text: str, *, keeps_lines: bool = False) -> str:
     """The text with its control characters escaped as Python writes them; `keeps_lines` leaves ends of lines alone."""
 
@@ -52,7 +56,11 @@ class EventideError(Exception):
     exit_code = 5
 
     def __str__(self) -> str:
-        return printable(super().__str__())
+        text = super().__str__()
+        left_out = len(text) - 2 * _SHOWN_MAX
+        if left_out > 0:
+            text = f"{text[:_SHOWN_MAX]}... ({counted(left_out, 'character')}) ...{text[-_SHOWN_MAX:]}"
+        return printable(text)
 
 
 class ConfigError(EventideError, ValueError):

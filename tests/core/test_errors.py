@@ -2,7 +2,7 @@
 
 import pytest
 
-from eventide_core.errors import counted, format_timestamp
+from eventide_core.errors import EventideError, counted, format_timestamp
 from eventide_core.table.records.event_time import parse_threshold
 
 
@@ -31,3 +31,13 @@ def test_a_time_beyond_all_calendars_is_shown_in_milliseconds() -> None:
 
 def test_no_time_has_a_word() -> None:
     assert (format_timestamp(None), format_timestamp(None, "never")) == ("none", "never")
+
+
+def test_a_long_message_keeps_its_place_and_its_cure() -> None:
+    key = "k" * 1_000_000
+    shown = str(EventideError(f"row 7: key {key!r} is taken: choose another one"))
+    assert len(shown) < 2100
+    assert shown.startswith("row 7: key 'kkk")
+    assert shown.endswith("kkk' is taken: choose another one")
+    assert "... (998,04" in shown
+    assert str(EventideError("x" * 2000)) == "x" * 2000

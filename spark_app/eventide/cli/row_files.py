@@ -1,14 +1,13 @@
-"""Writes rows to a file, batch by batch: .parquet, .csv with a header, or .json with one object per line.
+"""Writes rows to a file, batch by batch, in the formats that `ingest` reads: CSV has a header, JSON one object per line.
 
 A text in a CSV file that begins with =, +, -, @, a tab or a carriage return is a formula for a spreadsheet. With
 `escapes_formulas`, it begins with an apostrophe.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,21 +16,18 @@ import pyarrow.parquet as pq
 
 from eventide.report.whole_file import appearing_whole, check_file
 from eventide.rows.plain_values import plain_rows, plain_value
+from eventide.sources.source import ENDINGS, Format
 from eventide_core.errors import ConfigError
 
 _FORMULA = r"^[=+\-@\t\r]"
 
 
-RowFormat: TypeAlias = Callable[[BinaryIO, pa.Schema, Iterable[pa.RecordBatch]], None]
-"""Writes batches to an open file."""
-
-
-def format_of(path: Path) -> RowFormat:
-    """The format by the file's name. Raises ConfigError for an unknown one."""
-    row_format = _FORMATS.get(path.suffix.lower())
-    if row_format is None:
-        raise ConfigError(f"file {str(path)!r} has an unknown format: its name must end in {', '.join(_FORMATS)}")
-    return row_format
+def format_of(path: Path) -> Format:
+    """The format by the file's name, as `ingest` has it. Raises ConfigError for an unknown one."""
+    kind = ENDINGS.get(path.suffix.lower())
+    if kind is None:
+        raise ConfigError(f"file {str(path)!r} has an unknown format: its name must end in {', '.join(ENDINGS)}")
+    return kind
 
 
 def check_target(path: Path) -> None:
@@ -44,9 +40,6 @@ def write_rows(
     path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch], *, escapes_formulas: bool = False
 ) -> int:
     """Writes all batches, in bounded memory; returns the number of rows. Raises ConfigError if it cannot write."""
-    write = format_of(path)
-    if escapes_formulas and write is _write_csv:
-        write = partial(_write_csv, escapes_formulas=True)
     count = 0
 
     def counted() -> Iterator[pa.RecordBatch]:
@@ -56,7 +49,14 @@ def write_rows(
             count += batch.num_rows
 
     with appearing_whole(path) as file:
-        write(file, schema, counted())
+        match format_of(path):
+            case Format.PARQUET:
+                _write_parquet(file, schema, counted())
+            case Format.CSV:
+                delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
+                _write_csv(file, schema, counted(), delimiter, escapes_formulas=escapes_formulas)
+            case Format.JSON:
+                _write_json_lines(file, counted())
     return count
 
 
@@ -67,10 +67,11 @@ def _write_parquet(file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.Recor
 
 
 def _write_csv(
-    file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBatch], *, escapes_formulas: bool = False
+    file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBatch], delimiter: str, *, escapes_formulas: bool
 ) -> None:
     fields = [_csv_field(field) for field in schema]
-    with pyarrow.csv.CSVWriter(file, pa.schema(fields)) as writer:
+    options = pyarrow.csv.WriteOptions(delimiter=delimiter)
+    with pyarrow.csv.CSVWriter(file, pa.schema(fields), write_options=options) as writer:
         for batch in batches:
             columns = [_csv_column(batch.column(i), field) for i, field in enumerate(fields)]
             if escapes_formulas:
@@ -103,9 +104,6 @@ def _csv_text(value: Any, kind: Any) -> str | None:
     return plain if plain is None or isinstance(plain, str) else json.dumps(plain)
 
 
-def _write_json_lines(file: BinaryIO, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:  # noqa: ARG001
+def _write_json_lines(file: BinaryIO, batches: Iterable[pa.RecordBatch]) -> None:
     for batch in batches:
         file.writelines(json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in plain_rows(batch))
-
-
-_FORMATS: dict[str, RowFormat] = {".parquet": _write_parquet, ".csv": _write_csv, ".json": _write_json_lines}

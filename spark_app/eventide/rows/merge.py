@@ -75,12 +75,13 @@ class Changes:
     """What a merge writes.
 
     `upserts` are rows with the table's columns, the last `inserted` of which are new. `deletes` has only the columns of the
-    key, the partition and the ordering.
+    key, the partition and the ordering. `left_out` are updates whose ordering value is less than the row's own.
     """
 
     upserts: pa.Table
     deletes: pa.Table
     inserted: int
+    left_out: pa.Table
 
     @property
     def updated(self) -> int:
@@ -112,12 +113,12 @@ class Merge:
         matched = _sides(source=source.take(source_rows), target=own.take(target_rows))
         is_deleted = self._chosen(matched, self.clauses.matched_delete, "when_matched_delete")
         is_updated = self._chosen(matched, self.clauses.matched_update, "when_matched_update") & ~is_deleted
-        updated = self._updated(matched.filter(pa.array(is_updated)), matchable.take(target_rows[is_updated]))
+        updated, left_out = self._updated(matched.filter(pa.array(is_updated)), matchable.take(target_rows[is_updated]))
         others = np.setdiff1d(np.arange(len(source)), source_rows)
-        inserted = self._inserted(source.take(others), read)
+        inserted = self._inserted(source, others, read)
         deleted = own.take(target_rows[is_deleted])
         columns = list(dict.fromkeys((*self.table.key_columns, *top_level(self.table.ordering))))
-        return Changes(pa.concat_tables([updated, inserted]), deleted.select(columns), len(inserted))
+        return Changes(pa.concat_tables([updated, inserted]), deleted.select(columns), len(inserted), left_out)
 
     def _conformed(self, source: pa.Table) -> pa.Table:
         """The source with the table's types in the columns that the table has too."""
@@ -189,13 +190,13 @@ class Merge:
         except pa.ArrowException as error:
             raise ConfigError(f"{what}: the condition {condition!r} does not fit the rows: {error}") from None
 
-    def _updated(self, matched: pa.Table, targets: pa.Table) -> pa.Table:
-        """The new rows of the table's rows `targets`, with their source rows in `matched`."""
+    def _updated(self, matched: pa.Table, targets: pa.Table) -> tuple[pa.Table, pa.Table]:
+        """The new rows of the table's rows `targets`, with their source rows in `matched`; and those that are older."""
         what, clause = "when_matched_update", self.clauses.matched_update
         old = _nullable(targets.select(self.schema.names))
         given = _values_of(clause)
         if clause is None or clause is False:
-            return old
+            return old, old
         if given is None:
             names = [field.name for field in matched.schema.field("source").type]
             self._refuse_unknown(names)
@@ -205,7 +206,8 @@ class Merge:
         new = with_values(old, evaluated(matched, parsed_values(given, self.schema, matched.schema, what), self.schema))
         if any(name in self.table.key_columns for name in given):
             self._refuse_moved(new, targets)
-        return new.filter(pa.array(~self.table.is_older(new, old)))
+        older = self.table.is_older(new, old)
+        return new.filter(pa.array(~older)), new.filter(pa.array(older))
 
     def _refuse_moved(self, new: pa.Table, targets: pa.Table) -> None:
         """Raises InvalidRecordError for an update with a source row of another key or partition."""
@@ -221,11 +223,11 @@ class Merge:
                     "update, or delete the row and insert it"
                 )
 
-    def _inserted(self, source: pa.Table, read: Reader) -> pa.Table:
-        """The new rows, of source rows that match nothing."""
+    def _inserted(self, source: pa.Table, others: np.ndarray[Any, Any], read: Reader) -> pa.Table:
+        """The new rows, of the source rows `others`, which match nothing."""
         what, clause = "when_not_matched_insert", self.clauses.not_matched_insert
-        sides = _sides(source=source)
-        sides = sides.filter(pa.array(self._chosen(sides, clause, what)))
+        others = others[self._chosen(_sides(source=source.take(others)), clause, what)]
+        sides = _sides(source=source.take(others))
         given = _values_of(clause)
         if clause is None or clause is False:
             return _nullable(self.schema.empty_table())
@@ -242,28 +244,30 @@ class Merge:
         ]
         rows = _nullable(pa.table(columns, names=self.schema.names))
         if len(rows):
-            self._refuse_known(rows, read)
+            self._refuse_known(rows, source, others, read)
         return rows
 
-    def _refuse_known(self, rows: pa.Table, read: Reader) -> None:
-        """Raises InvalidRecordError for rows to insert whose identity is not new."""
+    def _refuse_known(self, rows: pa.Table, source: pa.Table, others: np.ndarray[Any, Any], read: Reader) -> None:
+        """Raises InvalidRecordError for rows to insert, of the source rows `others`, whose identity is not new."""
         keys, paths = self._identities(rows, "rows to insert")
         identity = self._identity(keys, paths)
         first, second = _matches(identity, identity)
         twice = np.flatnonzero(first != second)
         if len(twice):
-            key = keys[int(first[twice[0]])].as_py()
+            one, other = sorted((int(first[twice[0]]), int(second[twice[0]])))
             raise InvalidRecordError(
-                f"two source rows that match nothing would be inserted with the record key {key!r}"
+                f"source rows {others[one]} and {others[other]} match nothing, and both would be inserted with the record "
+                f"key {keys[one].as_py()!r}"
             )
-        if self.on is None:
+        if self.on is None and identity.equals(self._identity(*self._identities(source.take(others), "source rows"))):
             return  # nothing matched them
         known = read([RECORD_KEY, PARTITION_PATH], self._may_have(rows, keys))
         _, place = _matches(self._identity(known.column(RECORD_KEY), known.column(PARTITION_PATH)), identity)
         if len(place):
             raise InvalidRecordError(
-                f"a source row that matches nothing by {', '.join(self.on or ())} would be inserted with the record key "
-                f"{keys[int(place[0])].as_py()!r}, which another row of the table has"
+                f"source row {others[place[0]]} matches nothing by {', '.join(self.on or self.table.key_columns)}, and "
+                f"would be inserted with the record key {keys[int(place[0])].as_py()!r}, which a row of the table has: "
+                "match by the key, or compute another one in when_not_matched_insert"
             )
 
     def _identities(self, rows: pa.Table, what: str) -> "tuple[pa.Array[Any], pa.Array[Any]]":

@@ -8,6 +8,7 @@ Hudi compares texts by their letters, and so does eventide: '9' wins over '10', 
 rows that make a table are checked: afterwards the order is what its readers agree on.
 """
 
+import inspect
 import re
 import warnings
 from collections.abc import Callable, Sequence
@@ -18,8 +19,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.bootstrap import Application
-from eventide_adapters.format.write.arrow_records import ArrowRecords
-from eventide_core.ports import IncomingRecords
 from eventide_core.table.records.record_order import MergeRule
 
 _NUMBER: Final = r"^[+-]?\d+(\.\d+)?$"
@@ -39,16 +38,11 @@ class OrderingWarning(UserWarning):
     """The values of the ordering field merge in an order that is not that of their times or numbers."""
 
 
-def warn_of_ordering(
-    application: Application, records: IncomingRecords, known: Callable[[str], pa.Table | None], *, stacklevel: int
-) -> None:
+def warn_of_ordering(application: Application, rows: pa.Table, known: Callable[[str], pa.Table | None]) -> None:
     """Warns if the ordering values of these rows merge otherwise than they read.
 
     Of texts, that is checked in the first rows of the table. `known` reads a row of the table with that column.
     """
-    rows = records.upserts if isinstance(records, ArrowRecords) else None
-    if rows is None:
-        return
     config = application.files.config()
     sentence = by_letters(rows, config.ordering_fields)
     if sentence is not None and application.files.timeline(config).writes:
@@ -56,7 +50,15 @@ def warn_of_ordering(
     if sentence is None and config.merge_rule is not MergeRule.COMMIT_TIME_ORDERING:
         sentence = _by_units(application, rows, config.ordering_fields, known)
     if sentence is not None:
-        warnings.warn(sentence, OrderingWarning, stacklevel=stacklevel)
+        warnings.warn(sentence, OrderingWarning, stacklevel=_level_of_the_user())
+
+
+def _level_of_the_user() -> int:
+    """The level, for a warning of the function that asks, of the first frame that is not eventide's."""
+    frame, level = inspect.currentframe(), 0
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "eventide":
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def _by_units(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide.rows.row_filter import Filter, filter_expression, selected
+from eventide.rows.row_filter import Filter, filter_expression, selected, shown
 from eventide.spark.engine import task_count
 from eventide.spark.list_columns import batches_with_lists
 from eventide.spark.parquet import divided, parquet_frame
@@ -366,7 +366,8 @@ class SliceReading:
             return batch.filter(self.row_filter)
         except pa.ArrowInvalid as error:
             raise InvalidFilterError(
-                f"filter {self.row_filter} can't be computed for a row: {error}; cast its columns, or write it as SQL"
+                f"filter {shown(self.row_filter)} can't be computed for a row: {error}; write nullif(a, 0) for a divisor, a "
+                "fraction such as 2.0 for an overflow, and an Arrow expression with casts, or as SQL"
             ) from error
 
     def whole(self, slice_read: SliceRead) -> list[pa.RecordBatch]:

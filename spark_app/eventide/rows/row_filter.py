@@ -9,6 +9,7 @@
 4. What is left out of the other slices, their files decide when they are read (format/merge/sought.py).
 """
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -29,6 +30,7 @@ from eventide_core.table.settings.table_config import TableConfig
 Filter: TypeAlias = str | pc.Expression | Sequence[Any]
 """A condition as in SQL's WHERE, an Arrow expression, or a list of `(column, operator, value)`, all of which must hold."""
 
+_CAST_OPTIONS = re.compile(r", \{to_type=(.*?), allow_int_overflow[^}]*\}")
 _NO_VALUE = ("", "default", "__HIVE_DEFAULT_PARTITION__")
 
 
@@ -56,8 +58,13 @@ def filter_expression(row_filter: Filter | None, schema: pa.Schema) -> pc.Expres
         try:
             schema.empty_table().filter(expression)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowKeyError, TypeError) as error:
-            raise InvalidFilterError(f"filter {expression} does not fit the table: {error}") from None
+            raise InvalidFilterError(f"filter {shown(expression)} does not fit the table: {error}") from None
     return expression
+
+
+def shown(expression: pc.Expression) -> str:
+    """The expression without Arrow's own words for how it computes: `cast(a as double)`, `divide(a, b)`."""
+    return _CAST_OPTIONS.sub(r" as \1", str(expression)).replace("_checked(", "(")
 
 
 def _refuse_letters(conditions: Any) -> None:

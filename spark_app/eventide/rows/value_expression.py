@@ -8,6 +8,7 @@ Columns, literals and conditions are those of a filter. A literal takes the type
 computed with. Whole numbers that overflow and a division by zero are errors; `/` of whole numbers gives a fraction.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from datetime import date, datetime, time
 from functools import reduce
@@ -33,6 +34,7 @@ _ARITHMETIC: dict[Node, Callable[[Any, Any], Any]] = {
     sql.Mul: lambda one, other: one * other,
     sql.Div: lambda one, other: one / other,
 }
+_NO_KERNEL = re.compile(r"Function '\w+' has no kernel matching input types \((.*)\)")
 _CONDITIONS = (
     sql.And, sql.Or, sql.Not, sql.Is, sql.In, sql.Like, sql.Between, sql.EQ, sql.NEQ, sql.LT, sql.LTE, sql.GT, sql.GTE,
 )  # fmt: skip
@@ -221,9 +223,12 @@ class _Values(Translation):
             return _pc.scalar(constant)
         except InvalidFilterError:
             raise InvalidFilterError(
-                f"{text_of(node)!r} is no value of the column {self._target!r}, which is of type {wanted}; a value is a "
-                "column, a literal, arithmetic, text || text, case when, coalesce, nullif, upper or lower"
+                f"{text_of(node)!r} is not a value of {self._kind_of(wanted)}; a value is a column, a literal, arithmetic, "
+                "text || text, case when, coalesce, nullif, upper or lower"
             ) from None
+
+    def _kind_of(self, wanted: ArrowType) -> str:
+        return f"the column {self._target!r}, which is of type {wanted}"
 
     def _refuse_unstated_zone(self, node: Node, wanted: ArrowType) -> None:
         text = node.find(sql.Literal)
@@ -245,6 +250,9 @@ class _Values(Translation):
 class _Conditions(_Values):
     """Translates a condition, whose columns may also be computed."""
 
+    def _kind_of(self, wanted: ArrowType) -> str:
+        return f"type {wanted}"
+
     def is_value(self, node: Node) -> bool:
         if isinstance(node, sql.Paren):
             return self.is_value(node.this)
@@ -262,4 +270,5 @@ class _Conditions(_Values):
                 return value, _projected(self._schema.empty_table(), value).type
             except (InvalidFilterError, pa.ArrowException) as refusal:
                 refusals.append(str(refusal))
-        raise InvalidFilterError(f"{text_of(node)!r} cannot be computed: {refusals[0]}")
+        reason = _NO_KERNEL.sub(r"it needs numbers, or the same type on both sides, and has \1", refusals[0])
+        raise InvalidFilterError(f"{text_of(node)!r} cannot be computed: {reason}")

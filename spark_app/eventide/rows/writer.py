@@ -9,6 +9,7 @@ import pyarrow as pa
 from eventide.bootstrap import Application
 from eventide.options import new_tables as keys
 from eventide.rows.own_place import require_own_place
+from eventide.rows.pandas_rows import rows_of_pandas
 from eventide.spark.types import arrow_schema_of
 from eventide_adapters.format.avro.from_arrow import avro_schema_of
 from eventide_adapters.format.avro.schema import arrow_schema
@@ -141,8 +142,9 @@ def incoming_records(application: Application, operation: WriteOperation, record
     if hasattr(records, "mapInArrow") and hasattr(records, "sparkSession"):
         # Imported here: DataFrames exist only if PySpark is installed.
         from eventide.spark.records import SparkRecords
+        from eventide.spark.types import with_names
 
-        rows = records.toDF(*sanitized_names(records.columns).values()) if sanitizes else records
+        rows = with_names(records, lambda names: list(sanitized_names(names).values())) if sanitizes else records
         return SparkRecords(rows, RowWriter(application.storage), is_delete)
     table = sanitized_table(application, records)
     return arrow_records(application, None if is_delete else table, table if is_delete else None)
@@ -292,13 +294,7 @@ def _arrow_table(records: Any) -> pa.Table:
     if isinstance(records, pa.Table):
         return records
     if type(records).__module__.partition(".")[0] == "pandas" and hasattr(records, "columns"):
-        # Its own C stream would add its index as a column.
-        if named := [name for name in records.index.names if name is not None and name not in records.columns]:
-            raise InvalidRecordError(
-                f"the DataFrame has {named[0]!r} in its index, which is no column: pass frame.reset_index(), or "
-                "frame.reset_index(drop=True) to leave it out"
-            )
-        return pa.Table.from_pandas(records, preserve_index=False)
+        return rows_of_pandas(records)
     if hasattr(records, "toArrow"):  # a DataFrame of Spark 4, whose rows the driver needs
         collected: pa.Table = records.toArrow()
         return collected
@@ -307,6 +303,12 @@ def _arrow_table(records: Any) -> pa.Table:
 
         batches: list[pa.RecordBatch] = records._collect_as_arrow()
         return pa.Table.from_batches(batches, None if batches else to_arrow_schema(records.schema))
+    if type(records).__module__.partition(".")[0] == "polars" and "Object" in map(str, getattr(records, "dtypes", ())):
+        name = records.columns[[str(kind) for kind in records.dtypes].index("Object")]
+        raise InvalidRecordError(
+            f"column {name!r} of Polars holds objects of Python, which Arrow has no type for: cast it before, as "
+            "map_elements(str, return_dtype=polars.String) does"
+        )
     if hasattr(records, "__arrow_c_stream__"):
         return pa.RecordBatchReader.from_stream(records).read_all()
     raise InvalidRecordError(

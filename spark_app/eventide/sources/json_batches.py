@@ -3,16 +3,16 @@
 Texts stay texts, also those that look like times: Arrow alone would take `2026-03-01T10:00:00Z` for a time without a zone.
 """
 
-import io
+import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
 
-from eventide.sources.source import Source
+from eventide.sources.source import Dialect, Source
 from eventide.sources.streams import readable, text_of
 from eventide.sources.text_columns import is_bytes
 from eventide_adapters.format.columns.exact_cast import keeps_digits
@@ -35,7 +35,7 @@ _CURES: Final = {
 _ROW: Final = re.compile(r" in row (\d+)$")
 
 
-def json_tables(source: Source, types: Callable[[str], Any], encoding: str | None) -> Iterator[pa.Table]:
+def json_tables(source: Source, types: Callable[[str], Any], dialect: Dialect) -> Iterator[pa.Table]:
     """The rows, with the columns that they have.
 
     A column that `types` declares has that type, with texts instead of times and bytes.
@@ -43,8 +43,12 @@ def json_tables(source: Source, types: Callable[[str], Any], encoding: str | Non
     Raises InvalidRecordError, which names the row, for what is no object, and for a value of another type.
     """
     first_row = 0
-    for chunk in _chunks(source, encoding):
+    known: list[str] = []
+    for chunk in _chunks(source, dialect.encoding):
         rows = _parsed(chunk, types, source.name, first_row)
+        if dialect.needs_every_key and rows.num_columns:
+            known = known or rows.column_names
+            _refuse_lacking_keys(chunk, rows, known, f"source {source.name!r}, row", first_row)
         first_row += len(rows)
         if rows.num_columns:
             yield rows
@@ -130,6 +134,29 @@ def _parsed(chunk: bytes, types: Callable[[str], Any], place: str, first_row: in
         raise InvalidRecordError(_what(str(error), place, first_row, is_declared=is_declared)) from None
 
 
+def _refuse_lacking_keys(chunk: bytes, rows: pa.Table, known: Sequence[str], row: str, first_row: int) -> None:
+    """Raises InvalidRecordError, which names the row, for an object without a key that another one of the source has."""
+    cure = (
+        "it would become null there: write null if it is meant, or load rows of other columns from a file of their own"
+    )
+    new = next((name for name in rows.column_names if name not in known), None)
+    if new is not None:
+        raise InvalidRecordError(f"{row} {first_row} lacks the column {new!r}, which a later row has, so {cure}")
+    doubtful = [name for name in known if name not in rows.column_names or rows.column(name).null_count]
+    for number, keys in enumerate(_objects(chunk.decode()) if doubtful else (), start=first_row + 1):
+        lacking = next((name for name in doubtful if name not in keys), None)
+        if lacking is not None:
+            raise InvalidRecordError(f"{row} {number} lacks the column {lacking!r}, which another row has, so {cure}")
+
+
+def _objects(text: str) -> Iterator[dict[str, Any]]:
+    decoder, rest = json.JSONDecoder(parse_int=str, parse_float=str), re.compile(r"\s*(?=\S)")
+    end = 0
+    while begin := rest.match(text, end):
+        found, end = decoder.raw_decode(text, begin.end())
+        yield found
+
+
 def _with_numbers(chunk: bytes, error: str) -> bytes:
     """The text with the words for NaN and infinity as numbers, in the column that has numbers beside texts."""
     changed = _CHANGED.search(error)
@@ -173,7 +200,8 @@ def _read(chunk: bytes, schema: pa.Schema | None) -> pa.Table:
     parse = pyarrow.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="infer")
     # In one block, so that an error's row is counted from the start.
     read = pyarrow.json.ReadOptions(use_threads=False, block_size=len(chunk) + 1)
-    return pyarrow.json.read_json(io.BytesIO(chunk), read_options=read, parse_options=parse)
+    stream: Any = pa.BufferReader(chunk)  # Arrow's own thread must not hold a stream of Python at the end of a process
+    return pyarrow.json.read_json(stream, read_options=read, parse_options=parse)
 
 
 def _what(error: str, place: str, first_row: int, *, is_declared: bool) -> str:

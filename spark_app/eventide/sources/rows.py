@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from eventide.sources.csv_batches import csv_batches
+from eventide.sources.csv_batches import csv_tables
 from eventide.sources.json_batches import declared_type, json_tables
 from eventide.sources.source import Dialect, Format, Source
 from eventide.sources.streams import readable
@@ -94,8 +94,8 @@ def read_rows(
             on_rows(len(kept.rows))
             parts.append(kept)
             if rows_max is not None and count >= rows_max:
-                return _whole(parts)
-    return _whole(parts)
+                return _whole(sources, parts)
+    return _whole(sources, parts)
 
 
 def _parts(source: Source, types: Callable[[str], Any], dialect: Dialect) -> Iterator[Part]:
@@ -103,10 +103,9 @@ def _parts(source: Source, types: Callable[[str], Any], dialect: Dialect) -> Ite
         case Format.PARQUET:
             yield from _parquet_parts(source)
         case Format.CSV:
-            batches = (pa.Table.from_batches([batch]) for batch in csv_batches(source, dialect))
-            yield from _text_parts(source, batches, types, EVERY_TYPE, dialect.epochs)
+            yield from _text_parts(source, csv_tables(source, dialect), types, EVERY_TYPE, dialect.epochs)
         case Format.JSON:
-            tables = json_tables(source, types, dialect.encoding)
+            tables = json_tables(source, types, dialect)
             yield from _text_parts(source, tables, types, TIMES, dialect.epochs)
 
 
@@ -196,9 +195,9 @@ def _has_bytes(kind: Any) -> bool:
     return is_bytes(kind) or any(_has_bytes(kind.field(number).type) for number in range(kind.num_fields))
 
 
-def _whole(parts: Sequence[Part]) -> SourceRows:
+def _whole(sources: Sequence[Source], parts: Sequence[Part]) -> SourceRows:
     if not any(part.rows.num_columns for part in parts):
-        raise ConfigError("the sources have no rows: name a source that has some")
+        raise ConfigError(f"the sources have no rows, beginning with {sources[0].name!r}: name a source that has some")
     kinds = _kinds(parts)
     done = [
         Part(part.source, part.first_row, _in_kinds(part, {n: kinds[n] for n in part.candidates})) for part in parts

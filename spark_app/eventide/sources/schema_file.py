@@ -50,7 +50,7 @@ def read_schema(path: Path) -> StatedSchema:
             return StatedSchema(pa.ipc.open_file(data).schema)
         if data[:4] == b"\xff\xff\xff\xff":
             return StatedSchema(pa.ipc.open_stream(data).schema)
-    except pa.ArrowException as error:
+    except (pa.ArrowException, OSError) as error:
         raise ConfigError(f"--schema {str(path)!r} is no Arrow or Parquet schema: {error}") from None
     try:
         text = data.decode("utf-8-sig")

@@ -53,6 +53,7 @@ class Dialect:
     `null_words` are the cells that are null in every column, also in quotes; without any, empty cells that are not in
     quotes. An empty cell of a column of numbers or times is null without being named. `names` are the columns of a file
     without a header. `epochs` is the unit, as in Arrow, of whole numbers in a column of timestamps, also in JSON.
+    `needs_every_key`: an object of JSON that lacks a key of another one is refused, instead of null.
     """
 
     delimiter: str | None = None
@@ -61,6 +62,7 @@ class Dialect:
     null_words: tuple[str, ...] = ()
     names: tuple[str, ...] | None = None
     epochs: str | None = None
+    needs_every_key: bool = False
 
 
 def format_by_name(name: str) -> Format | None:

@@ -77,14 +77,12 @@ def text_of(source: Source, encoding: str | None) -> Iterator[Any]:
 
 
 class _Text(io.RawIOBase):
-    """A binary stream that Arrow can read. It also counts the quotes, and raises an error for a text of another encoding."""
+    """A binary stream. It raises an error for a text of another encoding."""
 
     def __init__(self, content: Any, name: str) -> None:
         self._content = content
         self._name = name
         self._last = b""
-        self.quote = b""
-        self.quotes = 0
 
     def read(self, size: int = -1) -> bytes:
         data: bytes = self._next(size)
@@ -99,8 +97,6 @@ class _Text(io.RawIOBase):
             data = b"\n"
         if data:
             self._last = data[-1:]
-        if self.quote:
-            self.quotes += data.count(self.quote)
         return data
 
     def _next(self, size: int) -> bytes:

@@ -1,5 +1,6 @@
 """Converts between the types of Spark and of Arrow, with whichever version of PySpark is installed."""
 
+from collections.abc import Callable, Sequence
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
@@ -30,3 +31,31 @@ def spark_schema_of(schema: pa.Schema) -> "StructType":
     from pyspark.sql.pandas.types import from_arrow_schema
 
     return from_arrow_schema(with_lists(schema), prefer_timestamp_ntz=True)
+
+
+def with_names(frame: Any, renamed: Callable[[Sequence[str]], Sequence[str]]) -> Any:
+    """The DataFrame with other names of columns and nested fields; `renamed` has those of one record."""
+    from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
+
+    def kind_of(kind: DataType) -> DataType:
+        match kind:
+            case StructType():
+                pairs = zip(renamed(kind.names), kind.fields, strict=True)
+                return StructType([StructField(name, kind_of(f.dataType), f.nullable) for name, f in pairs])
+            case ArrayType():
+                return ArrayType(kind_of(kind.elementType), kind.containsNull)
+            case MapType():
+                return MapType(kind.keyType, kind_of(kind.valueType), kind.valueContainsNull)
+            case _:
+                return kind
+
+    kinds = kind_of(frame.schema)
+    assert isinstance(kinds, StructType)
+    named = frame.toDF(*kinds.names)
+    pairs = zip(frame.schema.fields, kinds.fields, strict=True)
+    return named.select(
+        [
+            named[f.name] if own.dataType == f.dataType else named[f.name].cast(f.dataType).alias(f.name)
+            for own, f in pairs
+        ]
+    )

@@ -1,12 +1,14 @@
 """The changes of rows in place: update, merge, and upserts of some columns."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from eventide.table.arguments import progress_of, require_columns
 from eventide.table.queries import TableQueries
-from eventide_core.errors import ConfigError
+from eventide_core.errors import ConfigError, EventideError
 from eventide_core.ports import Progress
 from eventide_core.table.settings.write_shape import WriteOperation
 
@@ -56,6 +58,8 @@ class TableChanges(TableQueries):
         table = ChangedTable.load(self._application)
         rows = own_columns(self.snapshot().to_arrow(None, where))
         new = updated_rows(rows, set, table)
+        if any(name in set for name in table.ordering):
+            self._warn_of_ordering(new, lambda _: rows)
         return self._write_changes(table, new, None, updated=len(new), progress=progress)
 
     def merge(
@@ -115,6 +119,8 @@ class TableChanges(TableQueries):
         progress: Progress | None,
         sources: "Mapping[Self, SourceState] | None",
     ) -> "WriteResult":
+        import pyarrow as pa
+
         from eventide.rows.changed_rows import ChangedTable, own_columns
         from eventide.rows.merge import Merge
         from eventide.rows.writer import named_apart
@@ -125,6 +131,7 @@ class TableChanges(TableQueries):
         schema = own_columns(snapshot.schema.empty_table()).schema
         merge = Merge(table, schema, snapshot.plan.shape.schema, table.rules, clauses, on)
         changes = merge.changes(rows, snapshot.to_arrow)
+        self._warn_of_ordering(pa.concat_tables([changes.left_out, changes.upserts]), self._a_row)
         return self._write_changes(
             table,
             changes.upserts,
@@ -134,6 +141,11 @@ class TableChanges(TableQueries):
             progress=progress,
             sources=sources,
         )
+
+    def _warn_of_ordering(self, rows: "pa.Table", known: Callable[[str], "pa.Table | None"]) -> None:
+        from eventide.rows.ordering_warnings import warn_of_ordering
+
+        warn_of_ordering(self._application, rows, known)
 
     def _write_changes(
         self,
@@ -155,3 +167,13 @@ class TableChanges(TableQueries):
         result = append.write(WriteOperation.UPSERT, records, progress_of(progress), basis=basis)
         deleted = 0 if deletes is None else len(deletes)
         return replace(result, rows_inserted=inserted, rows_updated=updated, rows_deleted=deleted)
+
+    def _a_row(self, column: str) -> "pa.Table | None":
+        """A row of the table with that column alone, read by a task; none if it has none, or cannot be read."""
+        from eventide.rows.reader import first_row
+
+        with suppress(EventideError):  # the write finds that itself, if it matters there
+            reading = self.snapshot().limit(1).reading([column])
+            read = partial(first_row, reading.of_slices())
+            return next(iter(self._application.engine.map(read, reading.slices[:1])), None)
+        return None

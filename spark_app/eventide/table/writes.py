@@ -1,28 +1,21 @@
 """The writes of records: upserts, inserts, overwrites and deletes."""
 
 from collections.abc import Mapping
-from contextlib import suppress
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from eventide.engine_local import LocalEngine
 from eventide.table.arguments import progress_of
 from eventide.table.changes import TableChanges
 from eventide_core.config import SCHEMA_MODE
-from eventide_core.errors import ConfigError, EventideError
+from eventide_core.errors import ConfigError
 from eventide_core.ports import Progress
 from eventide_core.table.settings.write_shape import WriteOperation
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from eventide.rows.given import Records
     from eventide.rows.row_filter import Filter
     from eventide.table.derived import SourceState
     from eventide_core.action.write.pending_write import WriteResult
-
-
-_CALLER_OF_THE_TABLE: Final = 4
 
 
 class TableWrites(TableChanges):
@@ -157,24 +150,15 @@ class TableWrites(TableChanges):
         schema_mode: str | None = None,
         sources: "Mapping[Self, SourceState] | None" = None,
     ) -> "WriteResult":
-        from eventide.rows.ordering_warnings import warn_of_ordering
         from eventide.rows.writer import incoming_records
+        from eventide_adapters.format.write.arrow_records import ArrowRecords
 
         application = self._application
         session = getattr(records, "sparkSession", None)
         if session is not None and isinstance(application.engine, LocalEngine):
             application = self._on(session)  # what the indexes need is read where the rows are, not by the driver
         incoming = incoming_records(application, operation, records)
-        warn_of_ordering(application, incoming, self._a_row, stacklevel=_CALLER_OF_THE_TABLE)
+        if isinstance(incoming, ArrowRecords) and incoming.upserts is not None:
+            self._warn_of_ordering(incoming.upserts, self._a_row)
         append = application.append if schema_mode is None else application.append.having(SCHEMA_MODE, schema_mode)
         return self._noting(append, sources).write(operation, incoming, progress_of(progress))
-
-    def _a_row(self, column: str) -> "pa.Table | None":
-        """A row of the table with that column alone, read by a task; none if it has none, or cannot be read."""
-        from eventide.rows.reader import first_row
-
-        with suppress(EventideError):  # the write finds that itself, if it matters there
-            reading = self.snapshot().limit(1).reading([column])
-            read = partial(first_row, reading.of_slices())
-            return next(iter(self._application.engine.map(read, reading.slices[:1])), None)
-        return None

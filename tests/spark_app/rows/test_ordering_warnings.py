@@ -1,6 +1,7 @@
 """An ordering field whose values merge otherwise than they read: a write says so."""
 
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -96,6 +97,24 @@ def test_one_write_in_several_units_warns(tmp_path: Path) -> None:
     table = Table.create(str(tmp_path / "t"), schema=NUMBERS, record_key="id", ordering="at")
     with pytest.warns(OrderingWarning, match="write all of them in one unit") as told:
         table.upsert(pa.table({"id": ["a", "b"], "at": [MILLIS, MICROS]}))
+    assert told[0].filename == __file__
+
+
+@pytest.mark.parametrize("is_known", [False, True], ids=["another process", "the same process"])
+@pytest.mark.parametrize("way", ["merge", "insert by merge", "partial", "update"])
+def test_changes_of_rows_in_another_unit_warn(way: str, is_known: bool, tmp_path: Path) -> None:
+    """Also of a row in seconds that the merge leaves out, because it counts as older."""
+    made = Table.create(str(tmp_path / "t"), schema=NUMBERS, record_key="id", ordering="at")
+    made.upsert(pa.table({"id": ["a"], "at": [MILLIS]}))
+    table = made if is_known else Table.open(made.uri)
+    rows = pa.table({"id": ["b" if way == "insert by merge" else "a"], "at": [SECONDS + 86_400]})
+    changes: dict[str, Callable[[], object]] = {
+        "partial": lambda: table.upsert(rows, columns="partial"),
+        "update": lambda: table.update({"at": MICROS}, all=True),
+    }
+    merge = lambda: table.merge(rows, when_matched_update=True, when_not_matched_insert=True)  # noqa: E731
+    with pytest.warns(OrderingWarning, match=r"'at' has epochs of several units") as told:
+        changes.get(way, merge)()
     assert told[0].filename == __file__
 
 

@@ -72,3 +72,8 @@ def test_an_expression_that_rows_do_not_fit_is_no_corrupt_file(tmp_path: Path) -
         with pytest.raises(InvalidFilterError, match=r"> 1.5\) can't be computed for a row: Integer value 9007"):
             table.snapshot().to_arrow(filter=given)
     assert table.snapshot().count("number > 1.5 and part > 1.5") == 1
+    shown = (
+        r"filter \(divide\(cast\(number as double\), cast\(0 as double\)\) == 1\) can't be .*: divide by zero; write "
+    )
+    with pytest.raises(InvalidFilterError, match=shown):
+        table.snapshot().count("number / 0 = 1")

@@ -272,3 +272,25 @@ def test_texts_of_event_times_are_read_on_executors_as_the_table_says(tmp_path: 
     assert table.freshness().unreadable_event_time_records == 0
     with pytest.raises(InvalidRecordError, match=r"'2026-11-20 03:00:00' in column 'at' cannot be read"):
         table.upsert(spark.createDataFrame([("k", "2026-11-20 03:00:00")], "id string, at string"))
+
+
+@pytest.mark.broad
+def test_sanitized_names_reach_the_fields_of_columns_from_spark(spark: "SparkSession", tmp_path: Path) -> None:
+    """In structs, arrays and maps, as from Arrow; the values stay, nulls as well."""
+    frame = spark.createDataFrame(
+        [(1, (1, [("x",)]), {"m n": (2,)}), (2, None, None)],
+        "k int, `s t` struct<`a b`: int, `c-d`: array<struct<`e f`: string>>>, m map<string, struct<`g.h`: int>>",
+    )
+    table = Table.create(
+        str(tmp_path / "t"),
+        schema=frame.schema,
+        record_key="k",
+        sanitize=True,
+        options={"hoodie.bucket.index.num.buckets": 1},
+    )
+    table.upsert(frame)
+    shown = sorted(table.snapshot().to_arrow(["k", "s__t", "m"]).to_pylist(), key=lambda row: row["k"])
+    assert shown == [
+        {"k": 1, "s__t": {"a__b": 1, "c__d": [{"e__f": "x"}]}, "m": [("m n", {"g__h": 2})]},
+        {"k": 2, "s__t": None, "m": None},
+    ]

@@ -95,7 +95,7 @@ def test_a_late_source_row_leaves_the_row_as_it_is(tmp_path: Path) -> None:
             rows(("k9", "a", 1, "x"), ("k9", "a", 2, "y")),
             {"when_not_matched_insert": True},
             InvalidRecordError,
-            "two source rows that match nothing would be inserted with the record key 'k9'",
+            "source rows 0 and 1 match nothing, and both would be inserted with the record key 'k9'",
         ),
         (
             pa.table({"part": ["a"]}),
@@ -107,7 +107,18 @@ def test_a_late_source_row_leaves_the_row_as_it_is(tmp_path: Path) -> None:
             rows(("k0", "a", 90, "other")),
             {"on": "word", "when_not_matched_insert": True},
             InvalidRecordError,
-            "inserted with the record key 'k0', which another row of the table has",
+            "source row 0 matches nothing by word, and would be inserted with the record key 'k0', which a row of the",
+        ),
+        (
+            rows(("k9", "b", 90, "x"), ("k8", "b", 90, "y")),
+            {
+                "when_not_matched_insert": (
+                    "source.word = 'y'",
+                    {"id": "'k2'", "part": "source.part", "ms": "source.ms", "word": "source.word"},
+                )
+            },
+            InvalidRecordError,
+            "source row 1 matches nothing by id, part, and would be inserted with the record key 'k2', which a row of the",
         ),
         (
             rows(("k0", "c", 90, "zero")),

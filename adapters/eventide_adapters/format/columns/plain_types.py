@@ -47,11 +47,23 @@ def plain_type(kind: Any) -> Any:
 def plain_table(rows: pa.Table) -> pa.Table:
     """The rows with plain types. Raises InvalidRecordError, which names the column, for a value that does not fit."""
     for place, field in enumerate(rows.schema):
+        _refuse_periods(field.type, field.name)
         kind = plain_type(field.type)
         if kind != field.type:
             column = _plain(rows.column(place), kind, f"column {field.name!r}")
             rows = rows.set_column(place, pa.field(field.name, kind, field.nullable), column)
     return rows
+
+
+def _refuse_periods(kind: Any, name: str) -> None:
+    """Raises InvalidRecordError for the periods of pandas, whose storage counts months, days or others since 1970."""
+    if getattr(kind, "extension_name", None) == "pandas.period":
+        raise InvalidRecordError(
+            f"column {name!r} has periods of pandas ({kind.freq}), which no column of a table holds: write their beginning, "
+            "dt.to_timestamp(), or their text, astype(str)"
+        )
+    for number in range(kind.num_fields):
+        _refuse_periods(kind.field(number).type, name)
 
 
 def _plain(column: Any, kind: Any, place: str) -> Any:

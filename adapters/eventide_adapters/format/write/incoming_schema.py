@@ -18,9 +18,10 @@ from difflib import get_close_matches
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from eventide_adapters.format.avro.from_arrow import avro_field_of, avro_schema_of
-from eventide_adapters.format.avro.schema import arrow_schema
+from eventide_adapters.format.avro.schema import AvroType, arrow_schema, record_fields
 from eventide_adapters.format.avro.vector_type import VectorType
 from eventide_adapters.format.columns.exact_cast import cast_whole, is_list, refuse_unstated
 from eventide_core.cure import Cure
@@ -107,6 +108,40 @@ def conform(records: pa.Table, schema: pa.Schema) -> pa.Table:
             raise InvalidRecordError(f"row {row}: column {field.name!r} is null, but never in the table")
         columns.append(column)
     return pa.table(columns, schema=schema)
+
+
+def refuse_other_symbols(rows: pa.Table, schema: AvroSchema) -> None:
+    """Raises InvalidRecordError for a text that is not a symbol of its enum: no reader of Avro could read it."""
+    for field in record_fields(schema):
+        if _has_enum(field.type):
+            _refuse_other_symbols(rows.column(field.name), field.type, f"column {field.name!r}")
+
+
+def _has_enum(kind: AvroType) -> bool:
+    return kind.kind == "enum" or any(_has_enum(field.type) for field in kind.fields)
+
+
+def _refuse_other_symbols(column: Any, kind: AvroType, place: str) -> None:
+    match kind.kind:
+        case "enum":
+            unknown = column.filter(pc.invert(pc.is_in(column, pa.array(kind.symbols, pa.string())))).drop_null()
+            if len(unknown):
+                row = f"row {pc.index(column, unknown[0])}: " if place.startswith("column") else ""
+                raise InvalidRecordError(
+                    f"{row}{place} has {unknown[0].as_py()!r}, which is not one of the symbols of its enum: "
+                    f"{', '.join(kind.symbols)}; correct the value"
+                )
+        case "record" if not kind.is_variant:
+            for field in kind.fields:
+                _refuse_other_symbols(pc.struct_field(column, field.name), field.type, f"{place}, field {field.name!r}")
+        case "array":
+            _refuse_other_symbols(pc.list_flatten(column), kind.fields[0].type, f"an element of {place}")
+        case "map":
+            _refuse_other_symbols(
+                pa.chunked_array([maps.items for maps in column.chunks], column.type.item_type),
+                kind.fields[0].type,
+                f"a value of {place}",
+            )
 
 
 def refuse_names_alike(names: Iterable[str]) -> None:

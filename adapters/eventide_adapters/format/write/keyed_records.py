@@ -16,7 +16,7 @@ from eventide_adapters.format.avro.schema import arrow_schema
 from eventide_adapters.format.columns.event_times import event_times_ms, unreadable_rows
 from eventide_adapters.format.columns.field_path import column_at, top_level, type_at
 from eventide_adapters.format.log_file.ordering_values import orderings_of, ranks
-from eventide_adapters.format.write.incoming_schema import conform
+from eventide_adapters.format.write.incoming_schema import conform, refuse_other_symbols
 from eventide_adapters.format.write.record_keys import partition_paths, record_keys
 from eventide_core.errors import InvalidRecordError, UnsupportedTableError
 from eventide_core.table.records.event_time_texts import FORMAT_KEY, ISO_WITH_ZONE, ZONE_KEY, EventTimeTexts
@@ -52,6 +52,7 @@ def keyed_upserts(records: pa.Table, shape: WriteShape) -> pa.Table:
     _check_placed(records, shape, "records")
     schema = arrow_schema(shape.records.schema)
     rows = conform(records, schema)
+    refuse_other_symbols(rows, shape.records.schema)
     is_by_commit = shape.records.merge_rule is MergeRule.COMMIT_TIME_ORDERING
     for ordering in () if is_by_commit else shape.records.ordering_fields:
         row = column_at(rows, ordering).is_null().index(True).as_py()

@@ -30,6 +30,8 @@ EARLIEST = "earliest"
 _DIGITS = re.compile(r"\d{1,17}")
 _EPOCH = re.compile(r"1\d{9}(?:\d{3})?")  # no table is of a year before 2000
 _EPOCH_MS_DIGITS = 13
+_YEAR_DIGITS = 4
+_HALF_DATES = (5, 7)  # with the first digit of the month or the day, which have no 00
 _EPOCH_START = datetime(1970, 1, 1, tzinfo=UTC)
 _WRITE_MS_MAX = 24 * 60 * 60 * 1000
 
@@ -47,13 +49,14 @@ def parse_time(text: str, *, is_end: bool = False) -> str | int:
         return "0"
     if _EPOCH.fullmatch(text):
         return int(text) if len(text) == _EPOCH_MS_DIGITS else int(text) * 1000 + (999 if is_end else 0)
-    if _DIGITS.fullmatch(text):
+    if _DIGITS.fullmatch(text) and _begins_instant(text):
         return text
     try:
-        moment = datetime.fromisoformat(text)
+        moment = datetime.fromisoformat("" if text.isdecimal() else text)
     except ValueError:
         raise InstantNotFoundError(
-            f"cannot read the instant {text!r}: use Hudi's digits (yyyyMMddHHmmssSSS) or ISO-8601"
+            f"cannot read the instant {text!r}: use Hudi's digits (yyyyMMddHHmmssSSS, or the first of them, from the year "
+            "on) or ISO-8601"
         ) from None
     milliseconds = moment.microsecond // 1000
     if is_end and re.search(r":\d\d:\d\d(?!\.)", text):
@@ -61,6 +64,18 @@ def parse_time(text: str, *, is_end: bool = False) -> str | int:
     aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     epoch_ms = (aware.replace(microsecond=0) - _EPOCH_START) // timedelta(seconds=1) * 1000 + milliseconds
     return instant_time(epoch_ms) if moment.tzinfo is None else epoch_ms
+
+
+def _begins_instant(digits: str) -> bool:
+    """Whether an instant can begin with the digits. Zeros alone are before all of them."""
+    if not digits.strip("0"):
+        return True
+    begun = digits + "1" if len(digits) in _HALF_DATES and digits[-1] == "0" else digits
+    try:
+        datetime.strptime((begun + "00000101000000"[len(begun) :])[:14], "%Y%m%d%H%M%S").replace(tzinfo=UTC)
+    except ValueError:
+        return False
+    return len(digits) >= _YEAR_DIGITS
 
 
 _WRITING = (Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT)

@@ -43,7 +43,7 @@ LOST_KEYS = pa.schema(
     "lost_keys",
     type=FilePath(),
     metavar="FILE",
-    help="Writes the keys that lost and damaged files take with them to FILE.parquet, .csv, or .json, and repairs nothing.",
+    help="Writes the keys that lost and damaged files take with them to FILE.parquet, .csv, or .jsonl, and repairs nothing.",
 )
 @click.option("--undo", is_flag=True, help="Undoes the latest repair.")
 @common_options

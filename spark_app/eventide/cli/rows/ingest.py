@@ -101,7 +101,8 @@ def _character(ctx: click.Context, param: click.Parameter, value: str | None) ->
 @click.option(
     "--columns",
     type=click.Choice(["partial"]),
-    help="partial: columns that the rows lack keep their values, and are null in new rows. Of an upsert.",
+    help="partial: columns that the rows lack keep their values, and are null in new rows. Of an upsert. All lines of JSON "
+    "need the same keys.",
 )
 @click.option(
     "--schema",
@@ -181,7 +182,7 @@ def ingest(
         settings = settings.having(SANITIZE_NAMES, "true")
     stated = None if schema_file is None else read_schema(schema_file)
     types = declared_types(existing, None if stated is None else stated.columns, widens=add_columns)
-    dialect = replace(_dialect(csv, encoding, list(types)), epochs=epochs)
+    dialect = replace(_dialect(csv, encoding, list(types)), epochs=epochs, needs_every_key=columns is not None)
     sanitizes = Options(settings.options).get(SANITIZE_NAMES)
     with ExitStack() as living:
         finder = SourceFinder(

@@ -51,7 +51,7 @@ ROWS_SHOWN = 20
     "--to",
     type=FilePath(),
     metavar="FILE",
-    help="Writes to FILE.parquet, .csv, or .json (one object per line).",
+    help="Writes to FILE.parquet, .csv, .tsv, or .json, .jsonl or .ndjson (one object per line).",
 )
 @click.option(
     "--csv-escape-formulas",

@@ -26,7 +26,9 @@ _LISTED = 100  # of the windows that are due; a consumer that begins may have ye
 @click.option("--time-zone", default="UTC", show_default=True, metavar="ZONE", help="Where days and hours begin.")
 @click.option("--since", metavar="T", help="The first window holds T.  [default: the earliest event time]")
 @click.option("--next", "is_next", is_flag=True, help="Takes the next window, and writes its rows with --to.")
-@click.option("--to", type=FilePath(), metavar="FILE", help="Writes to FILE.parquet, .csv, or .json.")
+@click.option(
+    "--to", type=FilePath(), metavar="FILE", help="Writes to FILE.parquet, .csv, .tsv, .json, .jsonl, or .ndjson."
+)
 @click.option("--done", is_flag=True, help="Marks the window as done: with --next the new one, else the open one.")
 @click.option("--token", type=int, metavar="N", help="With --done: only if the open window has this token.")
 @click.option(

@@ -24,6 +24,7 @@ from eventide_core.table.timeline.timeline import Timeline
         ("1795240873", 1795240873000),
         ("1795240873021", 1795240873021),
         ("2026112106", "2026112106"),
+        *((text, text) for text in ("000", "2026", "20260", "20261", "2026100", "2026103", "202610232", "20240229")),
         ("1969-12-31T23:59:59.999Z", -1),
     ],
 )
@@ -39,7 +40,21 @@ def test_a_time_in_whole_seconds_means_the_end_of_the_second_for_time_travel() -
     assert parse_time("1795240873", is_end=True) == 1795240873999
 
 
-@pytest.mark.parametrize("text", ["", "yesterday", "2026-13-01", "202611210601130210"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "yesterday",
+        "2026-13-01",
+        "202611210601130210",
+        "99",
+        "20262",
+        "20261332",
+        "20260230",
+        "2026112124",
+        "9" * 17,
+    ],
+)
 def test_an_invalid_instant_is_refused(text: str) -> None:
     with pytest.raises(InstantNotFoundError, match="cannot read"):
         parse_time(text)

@@ -418,7 +418,7 @@ def test_standard_input_once_and_with_a_format_for_a_new_table(tmp_path: Path) -
         ("x.csv", b"", "is empty: it needs a header"),
         ("x.csv", b"id,n\n1,2\n3\n", "row 2: 1 cell instead of 2: '3'"),
         ("x.csv", b"id,n\n1,2\n3,4,5\n", "row 2: 3 cells instead of 2: '3,4,5'"),
-        ("x.csv", b'id,n\n1,"open\n2,x\n', 'odd number of quotes (")'),
+        ("x.csv", b'id,n\n1,"open\n2,x\n', 'a quote (") is not closed'),
         ("x.csv", b"id,id\n1,2\n", "the column 'id' twice"),
         ("x.csv", b"id,\n1,2\n", "a column has no name"),
         ("x.csv", b"id,n\n1,a\n2,\xff\n", "row 2: column 'n': b'\\xff' is not UTF-8"),
@@ -478,10 +478,10 @@ def test_options_of_csv_are_refused_for_other_formats(tmp_path: Path) -> None:
 def test_a_file_without_a_header_and_without_quotes(tmp_path: Path) -> None:
     schema, source = tmp_path / "schema.txt", tmp_path / "x.csv"
     schema.write_text("id int\nsize string\n")
-    source.write_text('1,5"\n2,a\n')
-    assert "odd number of quotes" in refused(tmp_path / "t", source, *NEW, "--no-header", "--schema", schema)
+    source.write_text('1,"5\n2,a\n')
+    assert "is not closed" in refused(tmp_path / "t", source, *NEW, "--no-header", "--schema", schema)
     words = ("--no-header", "--schema", schema, "--quote", "")
-    assert ingested(tmp_path / "t", source, *words) == [{"id": 1, "size": '5"'}, {"id": 2, "size": "a"}]
+    assert ingested(tmp_path / "t", source, *words) == [{"id": 1, "size": '"5'}, {"id": 2, "size": "a"}]
     source.write_text("3,b,c\n")
     assert "3 columns, and without a header 2 are expected: id, size" in refused(tmp_path / "t", source, "--no-header")
 

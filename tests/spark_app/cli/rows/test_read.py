@@ -11,8 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from eventide import Table
+from eventide.sources.source import ENDINGS
 from support import golden
-from support.append_tables import make, rows
+from support.append_tables import filled, make, rows, seen
 from support.command_line import content_of, run, run_json
 
 TABLES = ("v6_no_deletes", "v9_no_deletes", "v9_event_bucket")
@@ -246,3 +247,21 @@ def test_rows_beyond_a_thousand_are_printed_as_they_come(tmp_path: Path) -> None
     assert sum(line.startswith("k") for line in lines) == 2_500
     assert sum(line.split() == ["id", "ms"] for line in lines) == 3
     assert len(run_json("read", table.uri, "--all")["data"]) == 2_500
+
+
+@pytest.mark.parametrize("ending", list(ENDINGS))
+def test_rows_leave_by_each_ending_that_ingest_reads(ending: str, tmp_path: Path) -> None:
+    table, file = filled(tmp_path / "t"), tmp_path / f"rows{ending}"
+    run_json("read", table.uri, "--to", file, "--columns", "id,part,ms,word")
+    run_json(
+        "ingest", tmp_path / "u", file, "--create", "--record-key", "id", "--partition", "part", "--ordering", "ms"
+    )
+    assert seen(Table.open(tmp_path / "u")) == seen(table)
+
+
+def test_an_instant_that_no_commit_can_have_is_refused(tmp_path: Path) -> None:
+    table = filled(tmp_path / "t")
+    for words in (("--as-of", "99"), ("--query", "incremental", "--begin", "2", "--end", "20261332")):
+        answer = run("read", table.uri, *words)
+        assert answer.exit_code == 2
+        assert "cannot read the instant" in answer.stderr
