@@ -4,15 +4,8 @@ from typing import Final
 
 import xxhash
 
-from eventide_core.config import (
-    DYNAMODB_PARTITION_KEY,
-    LOCK_BASE_PATH,
-    LOCK_PROVIDER,
-    ZOOKEEPER_BASE_PATH,
-    ZOOKEEPER_LOCK_KEY,
-    Option,
-    Options,
-)
+from eventide_core import config as keys
+from eventide_core.config import Option, Options
 from eventide_core.errors import ConfigError
 from eventide_core.ports import Clock, Storage, TableLock
 from eventide_core.table.property_keys import TABLE_NAME
@@ -38,7 +31,7 @@ def open_zookeeper_implicit(storage: Storage, options: Options, clock: Clock, ow
 def open_dynamodb(storage: Storage, options: Options, clock: Clock, owner: str) -> TableLock:
     from eventide_adapters.lock.dynamodb_based import DynamoDBBasedLock
 
-    return DynamoDBBasedLock(lambda: _table_name(DYNAMODB_PARTITION_KEY, storage, options), options, clock, owner)
+    return DynamoDBBasedLock(lambda: _table_name(keys.DYNAMODB_PARTITION_KEY, storage, options), options, clock, owner)
 
 
 def open_dynamodb_implicit(storage: Storage, options: Options, clock: Clock, owner: str) -> TableLock:
@@ -55,13 +48,13 @@ def open_hive_metastore(storage: Storage, options: Options, clock: Clock, owner:
 
 
 def _zookeeper_path(storage: Storage, options: Options) -> str:
-    base = options.get(ZOOKEEPER_BASE_PATH)
+    base = options.get(keys.ZOOKEEPER_BASE_PATH)
     if base is None:
         raise ConfigError(
-            f"option {ZOOKEEPER_BASE_PATH} is missing: name the path in ZooKeeper below which the table's writers "
-            f"keep their locks, or set {LOCK_PROVIDER} to zookeeper-based-implicit for every writer"
+            f"option {keys.ZOOKEEPER_BASE_PATH} is missing: name the path in ZooKeeper below which the table's writers "
+            f"keep their locks, or set {keys.LOCK_PROVIDER} to zookeeper-based-implicit for every writer"
         )
-    return f"{base}/{_table_name(ZOOKEEPER_LOCK_KEY, storage, options)}"
+    return f"{base}/{_table_name(keys.ZOOKEEPER_LOCK_KEY, storage, options)}"
 
 
 def _table_name(option: Option[str | None], storage: Storage, options: Options) -> str:
@@ -72,11 +65,11 @@ def _table_name(option: Option[str | None], storage: Storage, options: Options) 
 
 def _path_hash(storage: Storage, options: Options) -> str:
     """The hash of the table's path in Hudi's implicit locks. The path must be the same text for every writer."""
-    path = options.get(LOCK_BASE_PATH)
+    path = options.get(keys.LOCK_BASE_PATH)
     if path is None and not storage.root.startswith(("s3://", "s3a://")):
         raise ConfigError(
-            f"option {LOCK_BASE_PATH} is missing: an implicit lock derives its name from the text of the table's path, so "
-            "give the path exactly as the other writers write it"
+            f"option {keys.LOCK_BASE_PATH} is missing: an implicit lock derives its name from the text of the table's "
+            "path, so give the path exactly as the other writers write it"
         )
     path = path or storage.root
     path = f"s3://{path.removeprefix('s3a://')}" if path.startswith("s3a://") else path
