@@ -170,6 +170,19 @@ class Option(str, Generic[T]):
                 return str(value)
 
 
+def optional(
+    key: str,
+    kind: OptionType[T],
+    doc: str,
+    *,
+    otherwise: str | None = None,
+    aliases: tuple[str, ...] = (),
+    secret: bool = False,
+) -> Option[T | None]:
+    """An option that is None unless the user gives it; `otherwise` says what that means."""
+    return Option(key, kind, None, doc, otherwise=otherwise, aliases=aliases, secret=secret)
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """Options by key, as the user wrote them.
