@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
+from typing import TypeAlias
 
 from eventide_core.action.verification.facts import TableFacts
 from eventide_core.cure import Cure
@@ -78,11 +79,17 @@ class Check:
     is_of_slices: bool = False
 
 
-def check(
-    name: str, invariant: str, promise: str, *, is_deep: bool = False, is_of_slices: bool = False
-) -> Callable[[Callable[[TableFacts], Iterable[Observation]]], Check]:
+_Observe: TypeAlias = Callable[[TableFacts], Iterable[Observation]]
+
+
+def check(name: str, invariant: str, promise: str) -> Callable[[_Observe], Check]:
     """Makes a check of the function that observes it."""
-    return partial(Check, name, invariant, promise, is_deep=is_deep, is_of_slices=is_of_slices)
+    return partial(Check, name, invariant, promise)
+
+
+def deep_check(name: str, invariant: str, promise: str, *, is_of_slices: bool = True) -> Callable[[_Observe], Check]:
+    """The same of a check that reads records."""
+    return partial(Check, name, invariant, promise, is_deep=True, is_of_slices=is_of_slices)
 
 
 @dataclass(frozen=True, slots=True)
