@@ -295,8 +295,7 @@ class Application:
     @cached_property
     def sync(self) -> "Sync":
         from eventide.catalog import catalogs_of, open_catalog
-        from eventide_core.service.maintenance.dataset_sync import DatasetSync
-        from eventide_core.service.maintenance.sync import CatalogSync, SyncOfEach
+        from eventide_core.service.maintenance.sync import CatalogSync, DatasetSync, SyncOfEach
 
         def of(catalog: str) -> "Sync":
             kind = DatasetSync if catalog == "datahub" else CatalogSync

@@ -13,4 +13,3 @@ from eventide_core.ports.records import *
 from eventide_core.ports.running import *
 from eventide_core.ports.storage import *
 from eventide_core.ports.timeline import *
-from eventide_core.ports.windows import *

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from shlex import quote
 
 from eventide.report.gather import Report
-from eventide.report.words import shown
+from eventide.report.tables import shown
 from eventide_core.config import EVENT_TIME_FIELD
 from eventide_core.errors import counted, format_timestamp
 from eventide_core.table.timeline.plans import CompactionPlan

@@ -1,4 +1,4 @@
-"""The report as one self-contained HTML page. Every text from the table goes through `words.shown`."""
+"""The report as one self-contained HTML page. Every text from the table goes through `tables.shown`."""
 
 from collections.abc import Iterable
 from shlex import quote
@@ -6,13 +6,11 @@ from shlex import quote
 from eventide.formatting import format_duration, format_size
 from eventide.report.advice import what_to_do
 from eventide.report.coverage import FileCoverage, Role, SliceCoverage
-from eventide.report.drawing import coverage_axis
-from eventide.report.folding import coverage_by_partition
+from eventide.report.drawing import coverage_axis, coverage_by_partition
 from eventide.report.gather import Report
 from eventide.report.lines import draw_history
 from eventide.report.style import key, page
-from eventide.report.tables import html_table, section, wide
-from eventide.report.words import NAME_CHARACTERS, named, shown
+from eventide.report.tables import NAME_CHARACTERS, html_table, named, section, shown, wide
 from eventide_core.action.freshness.freshness import Freshness, watermark_text
 from eventide_core.config import EVENT_TIME_FIELD
 from eventide_core.errors import counted, format_timestamp

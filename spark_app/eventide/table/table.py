@@ -266,7 +266,7 @@ class Table(TableWrites, TableSchema, TableMaintenance):
         return read_from(self.state, measured)
 
     def freshness_by_partition(self) -> "Mapping[str, Freshness]":
-        from eventide_core.action.freshness.derived import derived_freshness
+        from eventide_core.action.freshness.freshness import derived_freshness
         from eventide_core.service.facts.sources import source_notes
         from eventide_core.service.state.table import read_from
 

@@ -3,11 +3,10 @@
 from collections.abc import Iterator
 from typing import Final
 
-from eventide_core.action.verification.cures import restore_cure
 from eventide_core.action.verification.facts import TableFacts
 from eventide_core.action.verification.lost_completions import lost_completions
 from eventide_core.action.verification.parts import RecordFacts
-from eventide_core.action.verification.result import Finding, Observation, Remark, Unchecked, deep_check
+from eventide_core.action.verification.result import Finding, Observation, Remark, Unchecked, deep_check, restore_cure
 from eventide_core.errors import counted, format_timestamp
 from eventide_core.table.files.file_name import path_in
 from eventide_core.table.files.slice_audit import RepeatedKey, StrayKeys

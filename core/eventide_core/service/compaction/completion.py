@@ -6,18 +6,23 @@
 A crash between the two leaves a plan that the next run completes at the claimed time.
 """
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from eventide_core.errors import PlanMismatchError
-from eventide_core.ports import Clock, Lease
+from eventide_core.ports import Clock, Lease, TableLock
 from eventide_core.service.facts.planning import unused_instant
 from eventide_core.service.metadata_table.upkeep import PendingUpdate
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.service.transaction.action import Put, Transaction
 from eventide_core.service.transaction.outcome import Outcome, claim_outcome
+from eventide_core.table.files.file_group_write import heartbeat_path
+from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.commit_metadata import CommitMetadata
 from eventide_core.table.timeline.instant import Instant, State
+from eventide_core.table.timeline.timeline import Timeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,3 +54,38 @@ class Completion:
         data = files.codec.encode_commit(update.recorded_in(metadata), state.config.version)
         update.write(lease, self.time)
         return self.transaction.put_each(lease, (self.instant, data)) is Put.DONE
+
+
+POLL_MS = 20
+WAIT_MS = 10_000
+"""Longer than a write takes from its requested to its inflight file. A write that stays there longer has a dead writer.
+"""
+
+
+@contextmanager
+def commit_lock(
+    files: TableFiles, lock: TableLock, clock: Clock, config: TableConfig
+) -> Generator[tuple[Lease, TableState]]:
+    """The table lock, acquired when no lock-free writer is starting, and the table's state under it.
+
+    Between its requested and its inflight file, a writer of Hudi lists the metadata table and plans a compaction of it from
+    that listing. If a commit comes after the listing, the write of Hudi 0.x fails, and from 1.0 on the compaction skips the
+    commit. A writer without a heartbeat expects to be the only one, and acquires no lock for this.
+    """
+    until_ms = clock.now_ms() + (WAIT_MS if config.metadata_partitions else 0)
+
+    def is_write_beginning(timeline: Timeline) -> bool:
+        return clock.now_ms() < until_ms and any(
+            write.state is State.REQUESTED and files.storage.stat(heartbeat_path(write.requested_time)) is None
+            for write in timeline.pending_writes
+        )
+
+    while True:
+        while config.metadata_partitions and is_write_beginning(files.timeline(config)):
+            clock.sleep(POLL_MS)
+        with lock.acquire() as lease:
+            state = TableState.load(files)
+            if is_write_beginning(state.timeline):
+                continue
+            yield lease, state
+            return

@@ -45,9 +45,8 @@ from eventide_core.ports import (
     TableLock,
 )
 from eventide_core.service.compaction.commit import added_files, commit_metadata
-from eventide_core.service.compaction.commit_lock import commit_lock
 from eventide_core.service.compaction.compact_slice import SliceCompactor
-from eventide_core.service.compaction.completion import Completion
+from eventide_core.service.compaction.completion import Completion, commit_lock
 from eventide_core.service.compaction.merge_tasks import MergesAhead, merge_tasks, merges_ahead, run_tasks
 from eventide_core.service.compaction.result import CompactionResult, metrics_of
 from eventide_core.service.compaction.run_foreign import ForeignCompactionRunner

@@ -3,20 +3,53 @@
 Raises UnsupportedTableError for settings that eventide does not know, so that no later step has to check.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
 from eventide_core.errors import NotAHudiTableError, UnsupportedTableError
 from eventide_core.table import property_keys as keys
+from eventide_core.table.property_keys import KEY_GENERATORS, POPULATE_META_FIELDS, RECORDKEY_FIELDS
 from eventide_core.table.records.custom_merger import CustomMerger, CustomMergers
 from eventide_core.table.records.event_time_texts import ISO_WITH_ZONE, EventTimeTexts
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import DeleteMarker, PartialUpdate
-from eventide_core.table.settings.key_config import virtual_key_fields
 from eventide_core.table.settings.merge_config import MergeConfig
 from eventide_core.table.settings.properties import names, parse_properties
 from eventide_core.table.timeline.layout import Layout, layout_of
+
+_KEY_GENERATORS = ("", "SIMPLE", "COMPLEX", "TIMESTAMP", "TIMESTAMPBASED", "CUSTOM", "NONPARTITION", "NONPARTITIONED")
+"""The key generators, by type or by class, that build keys from the record key fields alone."""
+
+
+def virtual_key_fields(properties: Mapping[str, str], root: str) -> tuple[str, ...]:
+    """The columns that make up a record's key if the files have no meta fields; empty if they have.
+
+    Raises UnsupportedTableError if Hudi's readers would build another key from the columns.
+    """
+    if properties.get(POPULATE_META_FIELDS, "true").lower() == "true":
+        return ()
+    fields = names(properties, RECORDKEY_FIELDS)
+    named = next((key for key in KEY_GENERATORS if properties.get(key)), KEY_GENERATORS[0])
+    generator = properties.get(named, "")
+    kind = re.sub(r"(_AVRO|Avro)?(KeyGenerator)?$", "", generator.rpartition(".")[2]).replace("_", "").upper()
+    place, cure = f"{root}: {POPULATE_META_FIELDS}=false", f"rewrite it with {POPULATE_META_FIELDS}=true"
+    if not fields:
+        raise UnsupportedTableError(
+            f"{place}: a table with neither meta fields nor record key fields ({RECORDKEY_FIELDS}); {cure}"
+        )
+    if kind not in _KEY_GENERATORS:
+        raise UnsupportedTableError(
+            f"{place}: without meta fields, the keys of {named}={generator} are unknown; {cure}"
+        )
+    if kind == "COMPLEX" and len(fields) == 1:
+        # Its writers write `id:k1` or `k1`, depending on an option of each write. Hudi's readers assume the latter.
+        raise UnsupportedTableError(
+            f"{place}: without meta fields, the form of the ComplexKeyGenerator's keys of one field is unknown; {cure}"
+        )
+    return fields
+
 
 SUPPORTED_VERSIONS = (6, 8, 9)
 _COPY_ON_WRITE, _MERGE_ON_READ = "COPY_ON_WRITE", "MERGE_ON_READ"
