@@ -43,6 +43,7 @@ class TableSchema(OpenTable):
         writer changes the schema meanwhile.
         """
         from eventide_core.action.write.schema_alteration import SchemaAlteration
+        from eventide_core.service.write.alter import Alter
 
         for what, given in (("add", add), ("widen", widen), ("move", move), ("rename", rename)):
             if given is not None:
@@ -61,7 +62,7 @@ class TableSchema(OpenTable):
             drop=drop,
             rename=rename or {},
         )
-        return self._application.alter.alter(alteration, is_dry_run=dry_run)
+        return Alter(self._application.append).alter(alteration, is_dry_run=dry_run)
 
     def _avro(self, name: str, kind: Any) -> Any:
         import pyarrow as pa

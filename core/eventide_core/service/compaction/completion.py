@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from eventide_core.errors import PlanMismatchError
-from eventide_core.ports import Clock, Lease, TableLock
+from eventide_core.ports import Lease, TableLock
 from eventide_core.service.facts.planning import unused_instant
 from eventide_core.service.metadata_table.upkeep import PendingUpdate
 from eventide_core.service.state.table import TableState
@@ -38,10 +38,10 @@ class Completion:
     time: str
 
     @classmethod
-    def claim(cls, files: TableFiles, clock: Clock, state: TableState, transaction: Transaction) -> "Completion":
+    def claim(cls, files: TableFiles, state: TableState, transaction: Transaction) -> "Completion":
         """The completion of a compaction. Raises PlanMismatchError if the plan is being rolled back."""
         instant = transaction.instant
-        time = claim_outcome(files.storage, Outcome(instant, unused_instant(state, clock))).completion_time
+        time = claim_outcome(files.storage, Outcome(instant, unused_instant(state, files.clock))).completion_time
         if time is None:
             raise PlanMismatchError(f"the plan at {instant} is being rolled back; run rollback again to complete that")
         named = state.config.layout.recorded_completion(time)
@@ -63,26 +63,24 @@ WAIT_MS = 10_000
 
 
 @contextmanager
-def commit_lock(
-    files: TableFiles, lock: TableLock, clock: Clock, config: TableConfig
-) -> Generator[tuple[Lease, TableState]]:
+def commit_lock(files: TableFiles, lock: TableLock, config: TableConfig) -> Generator[tuple[Lease, TableState]]:
     """The table lock, acquired when no lock-free writer is starting, and the table's state under it.
 
     Between its requested and its inflight file, a writer of Hudi lists the metadata table and plans a compaction of it from
     that listing. If a commit comes after the listing, the write of Hudi 0.x fails, and from 1.0 on the compaction skips the
     commit. A writer without a heartbeat expects to be the only one, and acquires no lock for this.
     """
-    until_ms = clock.now_ms() + (WAIT_MS if config.metadata_partitions else 0)
+    until_ms = files.clock.now_ms() + (WAIT_MS if config.metadata_partitions else 0)
 
     def is_write_beginning(timeline: Timeline) -> bool:
-        return clock.now_ms() < until_ms and any(
+        return files.clock.now_ms() < until_ms and any(
             write.state is State.REQUESTED and files.storage.stat(heartbeat_path(write.requested_time)) is None
             for write in timeline.pending_writes
         )
 
     while True:
         while config.metadata_partitions and is_write_beginning(files.timeline(config)):
-            clock.sleep(POLL_MS)
+            files.clock.sleep(POLL_MS)
         with lock.acquire() as lease:
             state = TableState.load(files)
             if is_write_beginning(state.timeline):

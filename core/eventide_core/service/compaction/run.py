@@ -35,7 +35,6 @@ from eventide_core.errors import (
     StorageError,
 )
 from eventide_core.ports import (
-    Clock,
     Engine,
     FileChanges,
     Lease,
@@ -92,7 +91,6 @@ class CompactionRunner:
     engine: Engine
     ownership: Ownership
     lock: TableLock
-    clock: Clock
     settings: CompactionSettings
 
     def execute(
@@ -121,7 +119,7 @@ class CompactionRunner:
                         break
                     ended = once_metadata_table_is_free(
                         partial(self._run, plan, config, held, progress, ahead, is_alone=may_take_over),
-                        self.clock,
+                        self.files.clock,
                         self.settings.wait_ms,
                     )
             except LockLostError:
@@ -213,7 +211,7 @@ class CompactionRunner:
         )
         skew_ms = self.settings.skew_ms if is_to_wait else 0
         self.files.requests.both(
-            lambda: held.enter_context(self.ownership.held(pending)), lambda: self.clock.sleep(skew_ms)
+            lambda: held.enter_context(self.ownership.held(pending)), lambda: self.files.clock.sleep(skew_ms)
         )
 
     def _run(
@@ -300,7 +298,7 @@ class CompactionRunner:
             self.metadata.check(state.config, RowChange.NONE)
             check_pending(state, plan)
             rollback = CompactionRollback(self.files, self.metadata)
-            rollback.resume(state, plan, lease, self.clock.now_ms(), is_alone=is_alone)
+            rollback.resume(state, plan, lease, self.files.clock.now_ms(), is_alone=is_alone)
             overtaken = why_overtaken(state, plan)
             if overtaken is not None:
                 return self._roll_back(state, plan, overtaken, lease)
@@ -342,7 +340,7 @@ class CompactionRunner:
             unaware.intersection_update(write.requested_time for write in self.files.timeline(config).pending_writes)
             return not unaware
 
-        waited_ms = wait_until(have_ended, self.clock, self.settings.wait_ms)
+        waited_ms = wait_until(have_ended, self.files.clock, self.settings.wait_ms)
         if waited_ms is not None:
             raise BusyError(
                 f"the plan at {plan.instant} waits for writes that may not have seen it: "
@@ -363,7 +361,7 @@ class CompactionRunner:
         changes = FileChanges(RowChange.NONE, added)
         known = self.metadata.known_ahead(begun.config, plan.instant, changes)
         with ExitStack() as locked:
-            lease, state = locked.enter_context(commit_lock(self.files, self.lock, self.clock, begun.config))
+            lease, state = locked.enter_context(commit_lock(self.files, self.lock, begun.config))
             if self._pending(state.config, state.timeline, plan.instant) is None:
                 remove_markers(self.files, plan)  # this process's own markers; another process was faster
                 return None
@@ -380,7 +378,7 @@ class CompactionRunner:
             fresh = self.freshness.after(state, plan)
             update = self.metadata.prepare(state.config, lease, plan.instant, changes, known)
             lease.check()
-            completion = Completion.claim(self.files, self.clock, state, self._transaction(state.config, plan))
+            completion = Completion.claim(self.files, state, self._transaction(state.config, plan))
             settings = state.config.identity_settings
             field = plan.event_time_field
             metadata = commit_metadata(

@@ -23,7 +23,7 @@ from eventide_core.errors import (
     StorageFullError,
     WriteConflictError,
 )
-from eventide_core.ports import Clock, FileAnswers, FileChanges, TableLock
+from eventide_core.ports import FileAnswers, FileChanges, TableLock
 from eventide_core.service.facts.moments import local_instant_time
 from eventide_core.service.facts.needed_files import ListedTable, still_needed
 from eventide_core.service.facts.planned_groups import groups_of_plan
@@ -54,7 +54,6 @@ class WriteInstants:
     rollback: Rollback
     lock: TableLock
     liveness: Liveness
-    clock: Clock
     options: Options
 
     def request(self, action: Action) -> str:
@@ -157,11 +156,11 @@ class WriteInstants:
             with self.files.created():
                 put = transaction.put(lease, State.COMPLETED, data, completion=recorded)
             if put is Put.DONE:
-                put_ms = self.clock.now_ms()
+                put_ms = self.files.clock.now_ms()
                 try:
                     lease.check()
                 except LockError:
-                    put_at = local_instant_time(config, timeline, put_ms, self.clock)
+                    put_at = local_instant_time(config, timeline, put_ms, self.files.clock)
                     self._check_fenced(pending, transaction.at(State.COMPLETED, recorded), put_at)
                     return recorded or pending.instant, update.dropped_indexes
             update.check_after_commit(lease)
@@ -274,7 +273,7 @@ class WriteInstants:
                 check_plan(pending.written, plan.requested_time, groups_of_plan(self.files, config, plan))
 
     def _unused(self, config: TableConfig, timeline: Timeline) -> str:
-        return instant_beyond(timeline, instants_with_outcome(self.files.storage), config, self.clock)
+        return instant_beyond(timeline, instants_with_outcome(self.files.storage), config, self.files.clock)
 
 
 def _rolled_back(instant: str) -> RefusedError:

@@ -19,6 +19,7 @@ from eventide_core.errors import (
     WriteConflictError,
 )
 from eventide_core.ports import NoProgress
+from eventide_core.service.write.alter import Alter
 from eventide_core.table.settings.write_shape import WriteOperation
 from support.append_tables import SCHEMA, START_MS, make, rows
 
@@ -150,7 +151,7 @@ def test_another_change_of_the_schema_meanwhile_is_a_conflict(tmp_path: Path, mo
     path = tmp_path / "t"
     table = make(path)
     table.upsert(rows(("k1", "a", 1, "one")))
-    altering = assemble(str(path), {}).alter
+    altering = Alter(assemble(str(path), {}).append)
     wide = rows(("k1", "a", 2, "two")).append_column("tip", pa.array([1.0]))
     complete = type(altering.append).complete
 
