@@ -24,14 +24,14 @@ VERBS: Final[dict[str, tuple[str, str]]] = {
     "restore": ("maintenance.savepoint", "Undo every write after a savepoint."),
     "archive": ("maintenance.clean", "Move old instants to the archive."),
     "freshness": ("compaction.freshness", "Show how fresh a table is."),
-    "report": ("compaction.report", "Draw the freshness of a table and its causes."),
+    "report": ("compaction.freshness", "Draw the freshness of a table and its causes."),
     "sync": ("compaction.sync", "Publish a table and its freshness in a catalog."),
     "verify": ("maintenance.verify", "Check the invariants of a table."),
     "metadata": ("maintenance.metadata", "Show or rebuild Hudi's metadata table."),
     "repair": ("maintenance.repair", "Repair what `verify` finds."),
     "serve": ("compaction.serve", "Serve a table or a fleet, round after round."),
     "windows": ("rows.windows", "Deliver closed windows of event time."),
-    "status": ("compaction.status", "Show the lag of tables against their targets."),
+    "status": ("compaction.fleet", "Show the lag of tables against their targets."),
     "storage": ("maintenance.storage", "Check what a store guarantees and costs."),
 }
 
