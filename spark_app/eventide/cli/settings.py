@@ -75,8 +75,8 @@ def option_help(option: Option[Any]) -> str:
 _CATALOG: Final = "eventide.catalog"  # the key of --catalog in the context of a run
 
 
-def table_argument(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds TABLE: a path, a URI, or the name of a table in a catalog; `common_options` turns the name into the location."""
+def table_verb(verb: Callable[..., Any]) -> click.Command:
+    """Makes a verb of TABLE: a path, a URI, or a name in a catalog, which `common_options` turns into the location."""
 
     def keep(ctx: click.Context, _: click.Parameter, value: str | None) -> None:
         ctx.meta[_CATALOG] = value
@@ -88,7 +88,7 @@ def table_argument(verb: Callable[..., Any]) -> Callable[..., Any]:
         callback=keep,
         help="hive, glue, or the name of a package's: where TABLE is, as DATABASE.TABLE.  [default: by the user's settings]",
     )
-    return click.argument("table")(catalog(verb))
+    return click.command()(click.argument("table")(catalog(verb)))
 
 
 _STATED: Final = "eventide.stated"  # the options that the verb's own arguments state, in the context of a run

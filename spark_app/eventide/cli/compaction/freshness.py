@@ -11,7 +11,7 @@ import click
 from eventide import Table
 from eventide.cli.argument_types import Duration, FilePath
 from eventide.cli.console import table_of
-from eventide.cli.settings import Settings, common_options, event_time_option, table_argument
+from eventide.cli.settings import Settings, common_options, event_time_option, table_verb
 from eventide.cli.text_table import Lines
 from eventide.results.detail import more
 from eventide_core.action.freshness.freshness import Freshness, watermark_text
@@ -23,8 +23,7 @@ NOT_MET = 1
 _POLL_SECONDS = 1.0
 
 
-@click.command()
-@table_argument
+@table_verb
 @click.option("--by", type=click.Choice(["partition"]), help="Also shows the freshness of each partition.")
 @click.option("--require", metavar="T", help="Exits with 1 unless everything before T is in the read-optimized table.")
 @click.option(
@@ -146,8 +145,7 @@ def _table(name: str, whole: Freshness, by_partition: Mapping[str, Freshness] | 
     return table_of("", ("table", "watermark", "cut", *(head for head, _ in counts)), rows)
 
 
-@click.command()
-@table_argument
+@table_verb
 @click.option("--to", "path", required=True, type=FilePath(), metavar="FILE.html", help="Where to write the page.")
 @event_time_option
 @common_options

@@ -2,11 +2,10 @@
 
 import click
 
-from eventide.cli.settings import Settings, common_options, table_argument
+from eventide.cli.settings import Settings, common_options, table_verb
 
 
-@click.command()
-@table_argument
+@table_verb
 @click.option(
     "--retain-commits",
     type=click.IntRange(min=1),
@@ -32,8 +31,7 @@ def clean(settings: Settings, table: str, retain_commits: int | None, dry_run: b
     )
 
 
-@click.command()
-@table_argument
+@table_verb
 @common_options
 def archive(settings: Settings, table: str) -> None:
     """Move old instants to the archive.

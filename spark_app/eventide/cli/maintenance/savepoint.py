@@ -6,13 +6,12 @@ import click
 
 from eventide.cli.argument_types import INSTANT
 from eventide.cli.console import table_of
-from eventide.cli.settings import Settings, common_options, table_argument
+from eventide.cli.settings import Settings, common_options, table_verb
 from eventide_core.errors import format_timestamp
 from eventide_core.service.rollback.savepoint import Tag
 
 
-@click.command()
-@table_argument
+@table_verb
 @click.argument("instant", type=INSTANT)
 @click.option("--tag", metavar="NAME", help="A name for `read --tag`.")
 @click.option("--delete", is_flag=True, help="Deletes the savepoint.")
@@ -34,8 +33,7 @@ def savepoint(settings: Settings, table: str, instant: str, tag: str | None, del
     settings.console.result({"instant": instant, "tag": tag}, f"savepoint {instant} {how}")
 
 
-@click.command()
-@table_argument
+@table_verb
 @click.argument("instant", type=INSTANT)
 @common_options
 def restore(settings: Settings, table: str, instant: str) -> None:
@@ -51,8 +49,7 @@ def restore(settings: Settings, table: str, instant: str) -> None:
     )
 
 
-@click.command()
-@table_argument
+@table_verb
 @click.argument("instant", type=INSTANT)
 @click.option(
     "--force", is_flag=True, help="Also undoes a pending write without a heartbeat, whose writer must be dead."
@@ -70,8 +67,7 @@ def rollback(settings: Settings, table: str, instant: str, *, force: bool) -> No
     settings.console.result({"instant": instant, "deleted": list(deleted)}, *(f"deleted {path}" for path in deleted))
 
 
-@click.command()
-@table_argument
+@table_verb
 @click.argument("name", required=False)
 @click.option(
     "--instant",

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from eventide.cli.settings import Settings, common_options, table_argument
+from eventide.cli.settings import Settings, common_options, table_verb
 
 _FORMS = {
     "add": "'COLUMN TYPE', 'COLUMN TYPE first' or 'COLUMN TYPE after OTHER'",
@@ -15,8 +15,7 @@ _FORMS = {
 }
 
 
-@click.command()
-@table_argument
+@table_verb
 @click.argument("change", type=click.Choice(["add", "widen", "move", "drop", "rename"]))
 @click.argument("columns", nargs=-1, required=True, metavar="COLUMN...")
 @click.option("--dry-run", is_flag=True, help="Checks the change and shows the schema after it. Writes nothing.")

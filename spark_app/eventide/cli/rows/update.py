@@ -4,12 +4,11 @@ from collections.abc import Sequence
 
 import click
 
-from eventide.cli.settings import Settings, common_options, pairs_of, table_argument
+from eventide.cli.settings import Settings, common_options, pairs_of, table_verb
 from eventide_core.errors import counted
 
 
-@click.command()
-@table_argument
+@table_verb
 @click.option(
     "--set",
     "values",
