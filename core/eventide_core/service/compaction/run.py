@@ -34,15 +34,7 @@ from eventide_core.errors import (
     PlanMismatchError,
     StorageError,
 )
-from eventide_core.ports import (
-    Engine,
-    FileChanges,
-    Lease,
-    MergeResult,
-    MergeTask,
-    Progress,
-    TableLock,
-)
+from eventide_core.ports import Engine, FileChanges, Lease, MergeResult, MergeTask, Progress, TableLock
 from eventide_core.service.compaction.commit import added_files, commit_metadata
 from eventide_core.service.compaction.compact_slice import SliceCompactor
 from eventide_core.service.compaction.completion import Completion, commit_lock
@@ -57,11 +49,7 @@ from eventide_core.service.rollback.compaction_files import made_files, remove_m
 from eventide_core.service.scheduling.draft_plan import PutPlan
 from eventide_core.service.scheduling.planned_slices import is_as_planned
 from eventide_core.service.scheduling.replan import Replanner
-from eventide_core.service.scheduling.schedule import (
-    CompactionScheduler,
-    once_metadata_table_is_free,
-    wait_until,
-)
+from eventide_core.service.scheduling.schedule import CompactionScheduler, once_metadata_table_is_free, wait_until
 from eventide_core.service.scheduling.settings import CompactionSettings
 from eventide_core.service.state.ownership import Ownership
 from eventide_core.service.state.table import TableState

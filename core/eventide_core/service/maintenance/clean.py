@@ -35,12 +35,7 @@ from eventide_core.config import Options
 from eventide_core.errors import BusyError
 from eventide_core.ports import FileChanges, Lease, TableLock
 from eventide_core.service.facts.moments import local_instant_time
-from eventide_core.service.facts.needed_files import (
-    links_of,
-    needed_paths,
-    savepoints_of,
-    still_needed,
-)
+from eventide_core.service.facts.needed_files import links_of, needed_paths, savepoints_of, still_needed
 from eventide_core.service.facts.planning import unused_instant
 from eventide_core.service.facts.stray_files import stray_files
 from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep

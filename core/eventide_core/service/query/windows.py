@@ -17,13 +17,7 @@ from functools import partial
 
 from eventide_core.action.freshness.watermark_view import PublishedView
 from eventide_core.action.query.planner import plan_slices
-from eventide_core.action.windows.progress import (
-    ConsumerProgress,
-    ConsumerView,
-    LatePolicy,
-    OpenWindow,
-    WindowTerms,
-)
+from eventide_core.action.windows.progress import ConsumerProgress, ConsumerView, LatePolicy, OpenWindow, WindowTerms
 from eventide_core.config import Options, duration_text
 from eventide_core.cure import Cure
 from eventide_core.errors import (

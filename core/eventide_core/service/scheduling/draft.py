@@ -6,11 +6,7 @@ from datetime import UTC, date, datetime
 
 from eventide_core.action.compaction.change_capture import with_change_logs, without_early_records, writes_change_logs
 from eventide_core.action.compaction.link_choice import choose_link
-from eventide_core.action.compaction.planner import (
-    PlanTerms,
-    plan_compaction,
-    plan_whole_slices,
-)
+from eventide_core.action.compaction.planner import PlanTerms, plan_compaction, plan_whole_slices
 from eventide_core.action.compaction.quiet_moment import (
     BackdatingFacts,
     QuietMoment,
@@ -21,21 +17,10 @@ from eventide_core.action.compaction.quiet_moment import (
     quiet_moment,
 )
 from eventide_core.action.compaction.request import CompactionRequest
-from eventide_core.action.compaction.slice_selection import (
-    ExactCut,
-    LogFacts,
-    Selection,
-    SliceFacts,
-    select,
-)
+from eventide_core.action.compaction.slice_selection import ExactCut, LogFacts, Selection, SliceFacts, select
 from eventide_core.action.compaction.strategy import EventTimeBasedCompactionStrategy
 from eventide_core.action.compaction.strategy_choice import ChosenStrategy, chosen_strategy
-from eventide_core.action.compaction.trigger import (
-    Due,
-    Trigger,
-    due,
-    trigger_rule,
-)
+from eventide_core.action.compaction.trigger import Due, Trigger, due, trigger_rule
 from eventide_core.action.freshness.freshness import COMPLETE, freshness, publishable_cut
 from eventide_core.action.query.offending_log_files import offending_log_files
 from eventide_core.config import Options

@@ -11,9 +11,7 @@ from functools import partial
 from typing import TypeVar
 
 from eventide_core.action.compaction.request import CompactionRequest
-from eventide_core.action.compaction.trigger import (
-    check_trigger,
-)
+from eventide_core.action.compaction.trigger import check_trigger
 from eventide_core.config import LinkChoice
 from eventide_core.errors import BusyError, LockLostError, MetadataTableBusyError, RefusedError
 from eventide_core.ports import Capability, Clock, Engine, TableLock
