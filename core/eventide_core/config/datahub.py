@@ -1,25 +1,10 @@
 """Sync to DataHub, with Hudi's keys."""
 
-from enum import StrEnum
-
 from eventide_core.config import sync
-from eventide_core.config.option import TEXT, Option, choice, optional
+from eventide_core.config.option import TEXT, Option, one_of, optional
 
-
-class DataHubEnvironment(StrEnum):
-    """DataHub's fabric types: the environments that a dataset may belong to."""
-
-    DEV = "DEV"
-    TEST = "TEST"
-    QA = "QA"
-    UAT = "UAT"
-    EI = "EI"
-    PRE = "PRE"
-    STG = "STG"
-    NON_PROD = "NON_PROD"
-    PROD = "PROD"
-    CORP = "CORP"
-
+# DataHub's fabric types.
+_ENVIRONMENTS = one_of("DEV", "TEST", "QA", "UAT", "EI", "PRE", "STG", "NON_PROD", "PROD", "CORP")
 
 DATAHUB_SERVER = optional(
     "hoodie.meta.sync.datahub.emitter.server",
@@ -50,8 +35,8 @@ DATAHUB_INSTANCE = optional(
 )
 DATAHUB_ENVIRONMENT = Option(
     "hoodie.meta.sync.datahub.dataset.env",
-    choice(DataHubEnvironment),
-    DataHubEnvironment.DEV,
+    _ENVIRONMENTS,
+    "DEV",
     "The environment of the dataset. The default is Hudi's; what DataHub itself ingests is in PROD by default.",
 )
 DATAHUB_DATABASE = optional(

@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from eventide_core.config.option import FLAG, NAMES, TEXT, Option, choice, optional, whole_number
+from eventide_core.config.option import FLAG, NAMES, TEXT, Option, choice, one_of, optional, whole_number
 
 
 class SyncStrategy(StrEnum):
@@ -11,14 +11,6 @@ class SyncStrategy(StrEnum):
     RO = "ro"
     RT = "rt"
     ALL = "all"
-
-
-class SyncMode(StrEnum):
-    """How Hudi's sync connects to Hive."""
-
-    HMS = "hms"
-    JDBC = "jdbc"
-    HIVEQL = "hiveql"
 
 
 HIVE_SYNC_ENABLED = Option(
@@ -37,8 +29,8 @@ SYNC_TOOLS = optional(
 )
 SYNC_MODE = Option(
     "hoodie.datasource.hive_sync.mode",
-    choice(SyncMode),
-    SyncMode.HMS,
+    one_of("hms", "jdbc", "hiveql"),
+    "hms",
     "How to reach Hive. Of Hudi's modes, eventide supports hms, which uses the metastore itself, and refuses the others.",
 )
 METASTORE_URIS = optional(
