@@ -99,10 +99,6 @@ def _class(text: str) -> str:
     return text.rpartition(".")[2]
 
 
-def _generator(text: str) -> str:
-    return KeyGenerator.named(text) or text
-
-
 def _stated(key: str, default: str) -> TableSetting:
     return TableSetting((key,), str.lower, lambda config: (config.properties.get(key, default).lower(),))
 
@@ -119,22 +115,13 @@ OF_THE_TABLE: Final = (
         lambda config: (",".join(config.partition_fields),),
     ),
     TableSetting(
-        (
-            keys.ORDERING_FIELDS,
-            keys.PRECOMBINE_FIELD,
-            keys.WRITTEN_ORDERING,
-            "hoodie.payload.ordering.field",
-        ),
+        (keys.ORDERING_FIELDS, keys.PRECOMBINE_FIELD, keys.WRITTEN_ORDERING, "hoodie.payload.ordering.field"),
         _fields,
         lambda config: (",".join(config.ordering_fields),),
     ),
     TableSetting(
-        (
-            *keys.KEY_GENERATORS,
-            keys.WRITTEN_KEY_GENERATOR_CLASS,
-            keys.WRITTEN_KEY_GENERATOR_TYPE,
-        ),
-        _generator,
+        (*keys.KEY_GENERATORS, keys.WRITTEN_KEY_GENERATOR_CLASS, keys.WRITTEN_KEY_GENERATOR_TYPE),
+        lambda text: KeyGenerator.named(text) or text,
         lambda config: (key_generator_of(config, config.name),),
     ),
     _stated(keys.HIVE_STYLE_PARTITIONING, "false"),
