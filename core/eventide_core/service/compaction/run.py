@@ -37,11 +37,16 @@ from eventide_core.errors import (
 from eventide_core.ports import Engine, FileChanges, Lease, MergeResult, MergeTask, Progress, TableLock
 from eventide_core.service.compaction.commit import added_files, commit_metadata
 from eventide_core.service.compaction.compact_slice import SliceCompactor
-from eventide_core.service.compaction.completion import Completion, commit_lock
+from eventide_core.service.compaction.completion import (
+    Completion,
+    check_made,
+    check_pending,
+    commit_lock,
+    why_overtaken,
+)
 from eventide_core.service.compaction.merge_tasks import MergesAhead, merge_tasks, merges_ahead, run_tasks
 from eventide_core.service.compaction.result import CompactionResult, metrics_of
 from eventide_core.service.compaction.run_foreign import ForeignCompactionRunner
-from eventide_core.service.compaction.validity import check_made, check_pending, why_overtaken
 from eventide_core.service.facts.freshness import FreshnessReader
 from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
 from eventide_core.service.rollback.compaction import CompactionRollback
