@@ -14,7 +14,7 @@ VERBS: Final[dict[str, tuple[str, str]]] = {
     "read": ("rows.read", "Read the rows of a query."),
     "ingest": ("rows.ingest", "Write rows into a table."),
     "update": ("rows.update", "Change rows in place."),
-    "alter": ("rows.alter", "Change the schema."),
+    "alter": ("rows.update", "Change the schema."),
     "plan": ("compaction.plan", "Explain what a compaction would do."),
     "compact": ("compaction.compact", "Compact everything before T."),
     "clean": ("maintenance.clean", "Delete files that nothing needs."),

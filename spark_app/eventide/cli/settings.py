@@ -16,13 +16,11 @@ from eventide import Table
 from eventide.catalog import located, tool_of
 from eventide.cli.argument_types import NAME, PARTITION, FilePath
 from eventide.cli.console import Console
-from eventide.cli.engine_by_size import EngineBySize
+from eventide.cli.engine_by_size import EngineBySize, quiet_session
 from eventide.cli.own_process import spare_pandas
-from eventide.cli.quiet_session import quiet_session
 from eventide.cli.redaction import Redaction
 from eventide.options.sections import UnknownOptionWarning, unknown_options
-from eventide.options.toml_options import flat_options, toml_document
-from eventide.options.user_settings import user_settings
+from eventide.options.user_settings import flat_options, toml_document, user_settings
 from eventide.results.detail import Detail
 from eventide_adapters.extras import install_command
 from eventide_core.config import EVENT_TIME_FIELD, Option

@@ -11,7 +11,7 @@ from eventide_adapters.format.parquet.open_file import OpenBaseFile
 from eventide_adapters.format.parquet.row_pages import RowsOfGroups
 from eventide_core.errors import CorruptBaseFileError
 from eventide_core.ports import Storage
-from eventide_core.table.files.base_columns import columns_in_base
+from eventide_core.table.files.slice_read import columns_in_base
 from eventide_core.table.records.record_shape import RecordShape
 from eventide_core.table.records.schema import RECORD_KEY
 
