@@ -12,25 +12,19 @@ from typing import Final
 from eventide_core.table import property_keys as keys
 from eventide_core.table.files.file_name import BaseFileName, LogFileName
 from eventide_core.table.files.file_slice import FileSlice
-from eventide_core.table.settings.metadata_table import (
-    BLOOM_FILTERS,
-    COLUMN_STATS,
-    FILES,
-    PARTITION_STATS,
-    RECORD_INDEX,
-    MetadataTableFacts,
-)
+from eventide_core.table.settings import metadata_table
+from eventide_core.table.settings.metadata_table import MetadataTableFacts
 from eventide_core.table.settings.properties import table_checksum
 from eventide_core.table.timeline.commit_metadata import CommitMetadata
 from eventide_core.table.timeline.instant import Instant
 from eventide_core.table.timeline.layout import layout_of
 
 _FILE_GROUPS: Final = {
-    FILES: ("files", 1),
-    BLOOM_FILTERS: ("bloom-filters", 4),
-    COLUMN_STATS: ("col-stats", 2),
-    PARTITION_STATS: ("partition-stats", 1),
-    RECORD_INDEX: ("record-index", 10),
+    metadata_table.FILES: ("files", 1),
+    metadata_table.BLOOM_FILTERS: ("bloom-filters", 4),
+    metadata_table.COLUMN_STATS: ("col-stats", 2),
+    metadata_table.PARTITION_STATS: ("partition-stats", 1),
+    metadata_table.RECORD_INDEX: ("record-index", 10),
 }
 """The prefix of the file ids, and the number of file groups that Hudi makes by default."""
 
@@ -113,7 +107,7 @@ def made_with(facts: MetadataTableFacts, commit: Callable[[Instant], CommitMetad
     if (
         not time.endswith(_BELOW_VERSION_8)
         or len(time) <= len(_FIRST_INSTANT)
-        or FILES not in commit(first).write_stats
+        or metadata_table.FILES not in commit(first).write_stats
     ):
         return frozenset()  # archived, or an index that was added later
     last = time.removesuffix(_BELOW_VERSION_8)
