@@ -32,6 +32,7 @@ from eventide_core.table.records.record_shape import DeleteMarker
 from eventide_core.table.settings.table_config import TableConfig
 
 if TYPE_CHECKING:
+    from eventide_adapters.format.comparison.change_reader import ArrowChangeReader
     from eventide_adapters.format.comparison.content_audit import ArrowContentAudit
     from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
     from eventide_core.action.freshness.freshness import Freshness
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
     from eventide_core.service.scheduling.split_judge import SplitJudge
     from eventide_core.service.state.liveness import Liveness
     from eventide_core.service.verification.verify import Verifier
+    from eventide_core.service.write.alter import Alter
     from eventide_core.service.write.append import Append
 
 # Requests to storage, such as listing a directory or reading a commit, take about 20 ms each.
@@ -207,6 +209,12 @@ class Application:
         return Append(self.files, self.metadata, instants, self.options, self.new_uuid)
 
     @cached_property
+    def alter(self) -> "Alter":
+        from eventide_core.service.write.alter import Alter
+
+        return Alter(self.append)
+
+    @cached_property
     def queries(self) -> "QueryService":
         from eventide_core.service.query.read import QueryService
 
@@ -298,6 +306,12 @@ class Application:
         from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
 
         return ArrowSliceReader(self.storage)
+
+    @cached_property
+    def change_reader(self) -> "ArrowChangeReader":
+        from eventide_adapters.format.comparison.change_reader import ArrowChangeReader
+
+        return ArrowChangeReader(self.storage)
 
     @cached_property
     def bases(self) -> "BaseContent":

@@ -98,11 +98,10 @@ class TableQueries(OpenTable):
         CleanedHistoryError if the files of that time have been cleaned.
         """
         from eventide.rows.reader import Rows
-        from eventide_adapters.format.comparison.change_reader import ArrowChangeReader
 
         application = self._application
         plan = partial(application.queries.changes, _instant(begin), None if end is None else _instant(end))
-        return Rows(plan(), ArrowChangeReader(application.storage), application.engine, plan)
+        return Rows(plan(), application.change_reader, application.engine, plan)
 
     def instant_time(self, time: str | datetime) -> str:
         """A time as it is on the table's timeline, in Hudi's digits: `incremental` and `as_of` take the same.

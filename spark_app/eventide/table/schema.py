@@ -43,7 +43,6 @@ class TableSchema(OpenTable):
         writer changes the schema meanwhile.
         """
         from eventide_core.action.write.schema_alteration import SchemaAlteration
-        from eventide_core.service.write.alter import Alter
 
         for what, given in (("add", add), ("widen", widen), ("move", move), ("rename", rename)):
             if given is not None:
@@ -62,7 +61,7 @@ class TableSchema(OpenTable):
             drop=drop,
             rename=rename or {},
         )
-        return Alter(self._application.append).alter(alteration, is_dry_run=dry_run)
+        return self._application.alter.alter(alteration, is_dry_run=dry_run)
 
     def _avro(self, name: str, kind: Any) -> Any:
         import pyarrow as pa

@@ -19,7 +19,6 @@ from eventide_core.errors import (
     WriteConflictError,
 )
 from eventide_core.ports import NoProgress
-from eventide_core.service.write.alter import Alter
 from eventide_core.table.settings.write_shape import WriteOperation
 from support.append_tables import SCHEMA, START_MS, make, rows
 
@@ -151,7 +150,7 @@ def test_another_change_of_the_schema_meanwhile_is_a_conflict(tmp_path: Path, mo
     path = tmp_path / "t"
     table = make(path)
     table.upsert(rows(("k1", "a", 1, "one")))
-    altering = Alter(assemble(str(path), {}).append)
+    altering = assemble(str(path), {}).alter
     wide = rows(("k1", "a", 2, "two")).append_column("tip", pa.array([1.0]))
     complete = type(altering.append).complete
 
