@@ -9,7 +9,7 @@ docs/reference/errors.md is generated from them.
 
 import re
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import ClassVar, Final
 
 # Characters that move a cursor, end a line or change the direction of text. In a table's name, they could forge log
 # file lines.
@@ -53,7 +53,12 @@ def format_moment(epoch_ms: int | None) -> str:
 class EventideError(Exception):
     """Any error that eventide raises; the message names the value, the place and the cure."""
 
-    exit_code = 5
+    exit_code: ClassVar[int] = 5
+
+    def __init_subclass__(cls, *, exit_code: int | None = None) -> None:
+        """A class without an exit code of its own has that of the class above it."""
+        if exit_code is not None:
+            cls.exit_code = exit_code
 
     def __str__(self) -> str:
         text = super().__str__()
@@ -63,112 +68,88 @@ class EventideError(Exception):
         return printable(text)
 
 
-class ConfigError(EventideError, ValueError):
+class ConfigError(EventideError, ValueError, exit_code=2):
     """An option has a value that cannot be used.
 
     Correct the option that the message names; docs/reference/configuration.md lists all options.
     """
 
-    exit_code = 2
 
-
-class RecordMergerError(EventideError, ValueError):
+class RecordMergerError(EventideError, ValueError, exit_code=2):
     """A user-defined merger failed, or returned what doesn't fit the table; nothing was committed.
 
     Correct the class that the message names.
     """
 
-    exit_code = 2
 
-
-class InvalidRecordError(EventideError, ValueError):
+class InvalidRecordError(EventideError, ValueError, exit_code=2):
     """A record lacks a key or an ordering value, or its columns do not fit the table; nothing was written.
 
     Correct the records at the row and column that the message names, and write again.
     """
 
-    exit_code = 2
 
-
-class InvalidColumnNameError(EventideError, ValueError):
+class InvalidColumnNameError(EventideError, ValueError, exit_code=2):
     """A new column has a name that Avro cannot hold; nothing was written.
 
     Rename the column, or let `sanitize=True` do it.
     """
 
-    exit_code = 2
 
-
-class InvalidThresholdError(EventideError, ValueError):
+class InvalidThresholdError(EventideError, ValueError, exit_code=2):
     """T is neither ISO-8601 with a zone nor epoch milliseconds, or is a day beyond the clock and beyond every record.
 
     Write T as 2026-11-21T00:00Z or 1795219200000.
     """
 
-    exit_code = 2
 
-
-class InvalidFilterError(EventideError, ValueError):
+class InvalidFilterError(EventideError, ValueError, exit_code=2):
     """A filter, the expression of a new value, or a column list does not fit the table.
 
     Correct the expression or the name; the message lists the columns.
     """
 
-    exit_code = 2
 
-
-class NotAHudiTableError(EventideError, FileNotFoundError):
+class NotAHudiTableError(EventideError, FileNotFoundError, exit_code=2):
     """The path contains no Hudi table: `.hoodie/hoodie.properties` is missing or unreadable.
 
     Correct the path; for a new table, use `Table.create(uri)`.
     """
 
-    exit_code = 2
 
-
-class InstantNotFoundError(EventideError, LookupError):
+class InstantNotFoundError(EventideError, LookupError, exit_code=2):
     """The timeline has no such instant.
 
     Use an instant that `table.history()` lists.
     """
 
-    exit_code = 2
 
-
-class CleanedHistoryError(EventideError, LookupError):
+class CleanedHistoryError(EventideError, LookupError, exit_code=2):
     """A query needs files of a time that has been cleaned.
 
     Use a later instant. In the future, retain more (`hoodie.cleaner.commits.retained`) or set savepoints.
     """
 
-    exit_code = 2
 
-
-class WatermarkNotFoundError(EventideError, LookupError):
+class WatermarkNotFoundError(EventideError, LookupError, exit_code=2):
     """A query needs the view as of a watermark that no compaction has published.
 
     Use a watermark that the message names, or compact up to that time first.
     """
 
-    exit_code = 2
 
-
-class TagNotFoundError(EventideError, LookupError):
+class TagNotFoundError(EventideError, LookupError, exit_code=2):
     """No savepoint has the tag.
 
     `table.tags()` lists the existing tags.
     """
 
-    exit_code = 2
 
-
-class CorruptTimelineError(EventideError, ValueError):
+class CorruptTimelineError(EventideError, ValueError, exit_code=2):
     """A file of the timeline cannot be decoded.
 
     Restore the file that the message names from a copy, or undo its instant.
     """
-
-    exit_code = 2
 
 
 class EmptyPlanError(CorruptTimelineError):
@@ -178,113 +159,89 @@ class EmptyPlanError(CorruptTimelineError):
     """
 
 
-class CorruptLogBlockError(EventideError, ValueError):
+class CorruptLogBlockError(EventideError, ValueError, exit_code=2):
     """A log block is torn: its magic, lengths or reverse pointer do not agree.
 
     Restore the file from a copy; `table.verify(deep=True)` says what else is damaged.
     """
 
-    exit_code = 2
 
-
-class CorruptBaseFileError(EventideError, ValueError):
+class CorruptBaseFileError(EventideError, ValueError, exit_code=2):
     """A base file is not a readable Parquet file.
 
     Restore the file from a copy, or roll back the instant that wrote it.
     """
 
-    exit_code = 2
 
-
-class UnsupportedLogFormatError(EventideError, ValueError):
+class UnsupportedLogFormatError(EventideError, ValueError, exit_code=3):
     """A log file has a block of a type that eventide does not support.
 
     Compact the table in full with Hudi, which turns such blocks into base files.
     """
 
-    exit_code = 3
 
-
-class RecordDecodeError(EventideError, ValueError):
+class RecordDecodeError(EventideError, ValueError, exit_code=2):
     """The content of a log block does not fit the schema in its header.
 
     Restore the file from a copy; `table.verify(deep=True)` says what else is damaged.
     """
 
-    exit_code = 2
 
-
-class ResourceLimitError(EventideError, MemoryError):
+class ResourceLimitError(EventideError, MemoryError, exit_code=3):
     """A file would take far more memory to read than any file of Hudi's: by its own sizes, or because memory ran out.
 
     Find out what wrote the file that the message names. If it is intended, read it with more memory, or with Hudi.
     """
 
-    exit_code = 3
 
-
-class MachineResourcesError(ResourceLimitError):
+class MachineResourcesError(ResourceLimitError, exit_code=5):
     """The machine ran out of memory, threads or open files while eventide read a file, which may be fine.
 
     Run the same command again with more of them.
     """
 
-    exit_code = 5
 
-
-class MissingFileError(EventideError, FileNotFoundError):
+class MissingFileError(EventideError, FileNotFoundError, exit_code=2):
     """A file that the timeline or a plan names does not exist.
 
     If a service removes files that the table needs, stop it first. Restore the file from a copy.
     """
 
-    exit_code = 2
 
-
-class CleanedWhileReadingError(MissingFileError):
+class CleanedWhileReadingError(MissingFileError, exit_code=4):
     """A cleaner removed a file after the query was planned and a part of the rows was read.
 
     Run the query again. If queries take longer than a clean retains their files, retain more
     (`hoodie.clean.commits.retained`), or read a tag.
     """
 
-    exit_code = 4
 
-
-class PlanMismatchError(EventideError, ValueError):
+class PlanMismatchError(EventideError, ValueError, exit_code=2):
     """A plan names files that the timeline or the listing does not have.
 
     Roll back the plan with `table.rollback(instant)`, and plan again.
     """
 
-    exit_code = 2
 
-
-class UnsafePathError(EventideError, ValueError):
+class UnsafePathError(EventideError, ValueError, exit_code=2):
     """A name in the table leads outside the table.
 
     Find out what wrote the name: no writer of Hudi does.
     """
 
-    exit_code = 2
 
-
-class UnsupportedTableError(EventideError, NotImplementedError):
+class UnsupportedTableError(EventideError, NotImplementedError, exit_code=3):
     """The table uses a feature of Hudi that eventide does not support.
 
     Do what the last words of the message say, or use Hudi for the table.
     """
 
-    exit_code = 3
 
-
-class RefusedError(EventideError, PermissionError):
+class RefusedError(EventideError, PermissionError, exit_code=3):
     """The operation would not be safe; nothing was written.
 
     Do what the last words of the message say.
     """
-
-    exit_code = 3
 
 
 class NoExactCutError(RefusedError):
@@ -301,23 +258,19 @@ class SchemaChangeError(RefusedError):
     """
 
 
-class NothingToDoError(EventideError):
+class NothingToDoError(EventideError, exit_code=0):
     """The configured trigger is not due, or the strategy finds nothing to compact; nothing was written.
 
     Nothing. A plan reports this beforehand.
     """
 
-    exit_code = 0
 
-
-class BusyError(EventideError, BlockingIOError):
+class BusyError(EventideError, BlockingIOError, exit_code=4):
     """A pending plan, a pending write or another holder of the lock is in the way.
 
     Try again. If the error stays, `table.history()` lists what is pending; complete it with
     `table.execute(instant)`, or roll it back.
     """
-
-    exit_code = 4
 
 
 class WriteConflictError(BusyError):
@@ -379,13 +332,11 @@ class StorageFullError(StorageError):
     """
 
 
-class StorageAccessError(StorageError, PermissionError):
+class StorageAccessError(StorageError, PermissionError, exit_code=2):
     """The storage refused the access or the credentials; another try gives the same answer.
 
     Correct the permissions, or the credentials in the options or the environment, then run the same command again.
     """
-
-    exit_code = 2
 
 
 class EngineError(EventideError, RuntimeError):
@@ -395,23 +346,19 @@ class EngineError(EventideError, RuntimeError):
     """
 
 
-class WorkerPackagesError(EngineError):
+class WorkerPackagesError(EngineError, exit_code=2):
     """A Python worker of Spark lacks a package that the driver has, or runs another Python or another eventide.
 
     Start the session with `PYSPARK_PYTHON` set to an interpreter that has the packages, or install them where the message
     says.
     """
 
-    exit_code = 2
 
-
-class UnsupportedEngineError(EventideError, NotImplementedError):
+class UnsupportedEngineError(EventideError, NotImplementedError, exit_code=3):
     """The SparkSession does not support the operation, such as one of Spark Connect that needs the driver's own objects.
 
     Use the option or the classic session that the message names.
     """
-
-    exit_code = 3
 
 
 class CatalogError(EventideError, ConnectionError):
@@ -422,10 +369,8 @@ class CatalogError(EventideError, ConnectionError):
     """
 
 
-class DatabaseNotFoundError(EventideError, LookupError):
+class DatabaseNotFoundError(EventideError, LookupError, exit_code=2):
     """The catalog has no such database, and the options don't allow eventide to create it.
 
     Create it there, or set `hoodie.datasource.hive_sync.auto_create_database=true`.
     """
-
-    exit_code = 2

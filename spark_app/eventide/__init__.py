@@ -21,52 +21,7 @@ if TYPE_CHECKING:
     from eventide.table.window import Window, Windows
     from eventide_core.action.freshness.freshness import Freshness
     from eventide_core.action.write.pending_write import WriteResult
-    from eventide_core.errors import (
-        BusyError,
-        CatalogError,
-        CleanedHistoryError,
-        CleanedWhileReadingError,
-        CompletedMeanwhileError,
-        ConfigError,
-        CorruptBaseFileError,
-        CorruptLogBlockError,
-        CorruptTimelineError,
-        DatabaseNotFoundError,
-        EmptyPlanError,
-        EngineError,
-        EventideError,
-        InstantNotFoundError,
-        InvalidColumnNameError,
-        InvalidFilterError,
-        InvalidRecordError,
-        InvalidThresholdError,
-        LockError,
-        LockLostError,
-        MachineResourcesError,
-        MetadataTableBusyError,
-        MissingFileError,
-        NoExactCutError,
-        NotAHudiTableError,
-        NothingToDoError,
-        PlanMismatchError,
-        RecordDecodeError,
-        RecordMergerError,
-        RefusedError,
-        ResourceLimitError,
-        SchemaChangeError,
-        StorageAccessError,
-        StorageError,
-        StorageFullError,
-        TagNotFoundError,
-        UnsafePathError,
-        UnsupportedEngineError,
-        UnsupportedLogFormatError,
-        UnsupportedTableError,
-        WatermarkNotFoundError,
-        WindowTakenError,
-        WorkerPackagesError,
-        WriteConflictError,
-    )
+    from eventide_core.errors import *
     from eventide_core.service.write.alter import AlterResult
 
     __version__: str

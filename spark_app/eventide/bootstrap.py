@@ -65,7 +65,6 @@ if TYPE_CHECKING:
     from eventide_core.service.verification.verify import Verifier
     from eventide_core.service.write.alter import Alter
     from eventide_core.service.write.append import Append
-    from eventide_core.service.write.batch import BatchWriter
 
 # Requests to storage, such as listing a directory or reading a commit, take about 20 ms each.
 _REQUESTS_AT_ONCE = 16
@@ -88,7 +87,8 @@ class SystemClock:
 class Application:
     """The use cases over one table. `engine` runs their tasks. Raises ConfigError for an invalid option.
 
-    A use case is built when it is first used, and its modules are imported then: a verb needs few of them.
+    A use case is built when it is first used, and its modules are imported then: a verb needs few of them. `new_uuid` names
+    what no other process has, such as a runner of windows.
     """
 
     storage: Storage
@@ -97,7 +97,7 @@ class Application:
     engine: Engine
     clock: Clock
     options: Options
-    _new_uuid: Callable[[], str]
+    new_uuid: Callable[[], str]
 
     def __post_init__(self) -> None:
         self.metrics = open_sink(self.options)
@@ -129,11 +129,10 @@ class Application:
             self.freshness,
             self.metadata,
             self.exact_views,
-            self.clock,
             self.options,
             settings,
         )
-        return CompactionScheduler(self.files, drafter, check_merger, self.engine, self._lock, self.clock, settings)
+        return CompactionScheduler(self.files, drafter, check_merger, self.engine, self._lock, settings)
 
     @cached_property
     def runner(self) -> "CompactionRunner":
@@ -152,13 +151,10 @@ class Application:
             self.freshness,
             self.metadata,
             compact_slice,
-            ForeignCompactionRunner(
-                self.files, self.metadata, compact_slice, self.engine, self._lock, self.clock, settings
-            ),
+            ForeignCompactionRunner(self.files, self.metadata, compact_slice, self.engine, self._lock, settings),
             self.engine,
             Ownership(self._lock, self._liveness),
             self._lock,
-            self.clock,
             settings,
         )
 
@@ -166,31 +162,31 @@ class Application:
     def pending(self) -> "PendingCompactions":
         from eventide_core.service.compaction.pending import PendingCompactions
 
-        return PendingCompactions(self.files, self.runner, self.rollback, self.clock, self.scheduler.settings)
+        return PendingCompactions(self.files, self.runner, self.rollback, self.scheduler.settings)
 
     @cached_property
     def rollback(self) -> "Rollback":
         from eventide_core.service.rollback.instant import Rollback
 
-        return Rollback(self.files, self.metadata, self._lock, self._liveness, self.clock)
+        return Rollback(self.files, self.metadata, self._lock, self._liveness)
 
     @cached_property
     def cleaner(self) -> "Cleaner":
         from eventide_core.service.maintenance.clean import Cleaner
 
-        return Cleaner(self.files, self.metadata, self.rollback, self._lock, self._liveness, self.clock, self.options)
+        return Cleaner(self.files, self.metadata, self.rollback, self._lock, self._liveness, self.options)
 
     @cached_property
     def archiver(self) -> "Archiver":
         from eventide_core.service.maintenance.archive import Archiver
 
-        return Archiver(self.files, self.cleaner, self._lock, self.clock, self.options)
+        return Archiver(self.files, self.cleaner, self._lock, self.options)
 
     @cached_property
     def savepoints(self) -> "Savepoints":
         from eventide_core.service.rollback.savepoint import Savepoints
 
-        return Savepoints(self.files, self.exact_views, self._lock, self.clock)
+        return Savepoints(self.files, self.exact_views, self._lock)
 
     @cached_property
     def watermark_tags(self) -> "WatermarkTags":
@@ -202,29 +198,21 @@ class Application:
     def restorer(self) -> "Restorer":
         from eventide_core.service.rollback.restore import Restorer
 
-        return Restorer(self.files, self.metadata, self._lock, self._liveness, self.clock)
+        return Restorer(self.files, self.metadata, self._lock, self._liveness)
 
     @cached_property
     def append(self) -> "Append":
         from eventide_core.service.write.append import Append
         from eventide_core.service.write.instants import WriteInstants
 
-        instants = WriteInstants(
-            self.files, self.metadata, self.rollback, self._lock, self._liveness, self.clock, self.options
-        )
-        return Append(self.files, self.metadata, instants, self.options, self._new_uuid)
+        instants = WriteInstants(self.files, self.metadata, self.rollback, self._lock, self._liveness, self.options)
+        return Append(self.files, self.metadata, instants, self.options, self.new_uuid)
 
     @cached_property
     def alter(self) -> "Alter":
         from eventide_core.service.write.alter import Alter
 
         return Alter(self.append)
-
-    @cached_property
-    def batches(self) -> "BatchWriter":
-        from eventide_core.service.write.batch import BatchWriter
-
-        return BatchWriter(self.files, self.append)
 
     @cached_property
     def queries(self) -> "QueryService":
@@ -243,13 +231,7 @@ class Application:
         from eventide_adapters.format.comparison.window_content import ArrowWindowContent
         from eventide_core.service.query.windows import WindowService
 
-        return WindowService(
-            self.files, lambda: ArrowWindowContent(self.storage), self.engine, self.clock, self.options, runner
-        )
-
-    def new_runner(self) -> str:
-        """A name that no other process has."""
-        return self._new_uuid()
+        return WindowService(self.files, lambda: ArrowWindowContent(self.storage), self.engine, self.options, runner)
 
     @cached_property
     def offending(self) -> "OffendingRecordsReader":
@@ -295,8 +277,7 @@ class Application:
     @cached_property
     def sync(self) -> "Sync":
         from eventide.catalog import catalogs_of, open_catalog
-        from eventide_core.service.maintenance.dataset_sync import DatasetSync
-        from eventide_core.service.maintenance.sync import CatalogSync, SyncOfEach
+        from eventide_core.service.maintenance.sync import CatalogSync, DatasetSync, SyncOfEach
 
         def of(catalog: str) -> "Sync":
             kind = DatasetSync if catalog == "datahub" else CatalogSync
@@ -318,7 +299,7 @@ class Application:
     def metadata_rebuilder(self) -> "MetadataRebuilder":
         from eventide_core.service.metadata_table.rebuild import MetadataRebuilder
 
-        return MetadataRebuilder(self.files, self._lock, self.clock)
+        return MetadataRebuilder(self.files, self._lock)
 
     @cached_property
     def reader(self) -> "ArrowSliceReader":
@@ -418,17 +399,13 @@ def _table_files(storage: Storage, engine: Engine, clock: Clock, options: Option
         HudiMetadataCodec(),
         HudiMetadataTable(storage, engine),
         _archived_timeline,
-        _requests(storage),
+        # On threads from the first request if the storage is a server.
+        Requests((LocalEngine if storage.is_remote else RequestEngine)(_REQUESTS_AT_ONCE)),
         clock,
         _delete_marker(options),
         mergers_of(options),
         event_time_texts(options),
     )
-
-
-def _requests(storage: Storage) -> Requests:
-    """On threads from the first one if the storage is a server."""
-    return Requests((LocalEngine if storage.is_remote else RequestEngine)(_REQUESTS_AT_ONCE))
 
 
 def _archived_timeline(storage: Storage, config: TableConfig) -> ArchivedTimeline:

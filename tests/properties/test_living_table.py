@@ -11,6 +11,7 @@ from eventide.testing.oracle import Change, Order
 from eventide_core.config import LinkChoice
 from eventide_core.errors import BusyError, CleanedHistoryError, RefusedError
 from eventide_core.ports import NoProgress
+from eventide_core.service.write.batch import BatchWriter
 from eventide_core.table.settings.stream_batch import StreamBatch
 from eventide_core.table.settings.write_shape import WriteOperation
 from eventide_core.table.timeline.instant import Action, Instant, State
@@ -140,14 +141,20 @@ def test_a_batch_that_is_undone_after_an_archival_died_is_written_again(version:
     for number in (5, 6, 7):
         change, application = put("k0", number, f"batch {number}"), table.bench.process()
         batch, incoming = StreamBatch("a stream", number), arrow_records(application, *records((change,)))
-        assert application.batches.write(batch, WriteOperation.UPSERT, incoming, NoProgress()) is not None
+        assert (
+            BatchWriter(application.files, application.append).write(
+                batch, WriteOperation.UPSERT, incoming, NoProgress()
+            )
+            is not None
+        )
         table.record_others((change,))
     table.archive(death)
     table.clean(3)
     for _ in range(3):
         table.undo_last()
     left = [number for number, _ in zip((5, 6, 7), table.account.completed[1:], strict=False)]
-    assert table.bench.process().batches.last_written("a stream") == max(left, default=None)
+    process = table.bench.process()
+    assert BatchWriter(process.files, process.append).last_written("a stream") == max(left, default=None)
 
 
 @pytest.mark.parametrize("version", [6, 9])

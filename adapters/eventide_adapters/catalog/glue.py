@@ -9,23 +9,18 @@ from typing import Any, Final
 from eventide_adapters.aws_credentials import client_credentials, require_credentials
 from eventide_adapters.extras import install_command
 from eventide_core.config import Options
-from eventide_core.config.option import TEXT, Option
+from eventide_core.config.option import TEXT, optional
 from eventide_core.errors import CatalogError, ConfigError
 from eventide_core.table.catalog.catalog_table import EXTERNAL_TABLE, CatalogColumn, CatalogPartition, CatalogTable
 
-GLUE_REGION = Option(
+GLUE_REGION = optional(
     "hoodie.aws.glue.region",
     TEXT,
-    None,
     "The AWS region of the catalog.",
     otherwise="the environment's or the profile's, else us-east-1",
 )
-GLUE_ENDPOINT = Option(
-    "hoodie.aws.glue.endpoint",
-    TEXT,
-    None,
-    "The URL of the Glue service.",
-    otherwise="Amazon's in the region",
+GLUE_ENDPOINT = optional(
+    "hoodie.aws.glue.endpoint", TEXT, "The URL of the Glue service.", otherwise="Amazon's in the region"
 )
 _REGION_DEFAULT: Final = "us-east-1"
 _WRITTEN_AT_ONCE, _DROPPED_AT_ONCE = 100, 25  # Glue's bounds of one request

@@ -31,18 +31,8 @@ from eventide_adapters.aws_credentials import client_credentials, require_creden
 from eventide_adapters.extras import install_command
 from eventide_adapters.lock.lock_names import path_hash, table_name
 from eventide_adapters.lock.renewal import Renewal
-from eventide_core.config import (
-    DYNAMODB_BILLING_MODE,
-    DYNAMODB_CREATION_TIMEOUT_MS,
-    DYNAMODB_ENDPOINT,
-    DYNAMODB_PARTITION_KEY,
-    DYNAMODB_READ_CAPACITY,
-    DYNAMODB_REGION,
-    DYNAMODB_TABLE,
-    DYNAMODB_WRITE_CAPACITY,
-    LOCK_WAIT_MS,
-    Options,
-)
+from eventide_core import config as keys
+from eventide_core.config import Options
 from eventide_core.errors import ConfigError, LockError, LockLostError
 from eventide_core.ports import Clock, Storage, TableLock
 
@@ -75,16 +65,16 @@ class DynamoDBBasedLock:
     """
 
     def __init__(self, key: Callable[[], str], options: Options, clock: Clock, owner: str) -> None:
-        table = options.get(DYNAMODB_TABLE)
+        table = options.get(keys.DYNAMODB_TABLE)
         if table is None:
-            raise ConfigError(f"option {DYNAMODB_TABLE} is missing: name the DynamoDB table that holds the locks")
+            raise ConfigError(f"option {keys.DYNAMODB_TABLE} is missing: name the DynamoDB table that holds the locks")
         self._table = table
         self._named = key
         self._options = options
         self._clock = clock
         self._owner = owner
-        self.lease_ms = max(options.get(LOCK_WAIT_MS), _POLL_MS)
-        self._wait_ms = options.get(LOCK_WAIT_MS)
+        self.lease_ms = max(options.get(keys.LOCK_WAIT_MS), _POLL_MS)
+        self._wait_ms = options.get(keys.LOCK_WAIT_MS)
         self._service = _Service(options)
 
     @cached_property
@@ -199,10 +189,10 @@ class DynamoDBBasedLock:
     def _create_table(self) -> None:
         if self._service.ask("describe_table", failed="ResourceNotFoundException", TableName=self._table) is None:
             throughput = {
-                "ReadCapacityUnits": self._options.get(DYNAMODB_READ_CAPACITY),
-                "WriteCapacityUnits": self._options.get(DYNAMODB_WRITE_CAPACITY),
+                "ReadCapacityUnits": self._options.get(keys.DYNAMODB_READ_CAPACITY),
+                "WriteCapacityUnits": self._options.get(keys.DYNAMODB_WRITE_CAPACITY),
             }
-            billing = self._options.get(DYNAMODB_BILLING_MODE)
+            billing = self._options.get(keys.DYNAMODB_BILLING_MODE)
             self._service.ask(
                 "create_table",
                 failed="ResourceInUseException",  # another writer was faster
@@ -212,7 +202,7 @@ class DynamoDBBasedLock:
                 BillingMode=billing,
                 **({"ProvisionedThroughput": throughput} if billing == "PROVISIONED" else {}),
             )
-        deadline_ms = self._clock.now_ms() + self._options.get(DYNAMODB_CREATION_TIMEOUT_MS)
+        deadline_ms = self._clock.now_ms() + self._options.get(keys.DYNAMODB_CREATION_TIMEOUT_MS)
         while self._service.ask("describe_table", TableName=self._table)["Table"]["TableStatus"] == "CREATING":
             if self._clock.now_ms() > deadline_ms:
                 raise LockError(f"the DynamoDB table {self._table} was not ready in time; try again")
@@ -289,19 +279,19 @@ class _Service:
                 raise ConfigError(f"the library for DynamoDB is not installed: run `{install_command('dynamodb')}`")
             from botocore.session import get_session
 
-            endpoint = self._options.get(DYNAMODB_ENDPOINT)
+            endpoint = self._options.get(keys.DYNAMODB_ENDPOINT)
             if endpoint is not None and "://" not in endpoint:
                 endpoint = f"https://{endpoint}"
             self._client = get_session().create_client(
                 "dynamodb",
                 endpoint_url=endpoint,
-                region_name=self._options.get(DYNAMODB_REGION) or os.environ.get("AWS_REGION") or _REGION_DEFAULT,
+                region_name=self._options.get(keys.DYNAMODB_REGION) or os.environ.get("AWS_REGION") or _REGION_DEFAULT,
                 **client_credentials(self._options.values),
             )
         return self._client
 
     def _refused(self, request: str, message: str) -> str:
-        where = self._options.get(DYNAMODB_ENDPOINT) or "Amazon's DynamoDB"
+        where = self._options.get(keys.DYNAMODB_ENDPOINT) or "Amazon's DynamoDB"
         return f"{where} did not answer {request}: {message}; check region, credentials and address, then try again"
 
 
@@ -321,7 +311,7 @@ def _parse(item: Mapping[str, Mapping[str, str]], place: str) -> _LockItem:
 
 
 def open_dynamodb(storage: Storage, options: Options, clock: Clock, owner: str) -> TableLock:
-    return DynamoDBBasedLock(lambda: table_name(DYNAMODB_PARTITION_KEY, storage, options), options, clock, owner)
+    return DynamoDBBasedLock(lambda: table_name(keys.DYNAMODB_PARTITION_KEY, storage, options), options, clock, owner)
 
 
 def open_dynamodb_implicit(storage: Storage, options: Options, clock: Clock, owner: str) -> TableLock:

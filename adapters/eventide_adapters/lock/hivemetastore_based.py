@@ -20,14 +20,8 @@ from typing import Any, Final, Self
 from eventide_adapters.catalog.hive_metastore import metastore_client, metastore_thrift, thrift_error
 from eventide_adapters.catalog.metastore_address import URIS_DEFAULT, metastore_addresses
 from eventide_adapters.lock.renewal import Renewal
-from eventide_core.config import (
-    LOCK_HEARTBEAT_INTERVAL_MS,
-    LOCK_WAIT_MS,
-    METASTORE_LOCK_DATABASE,
-    METASTORE_LOCK_TABLE,
-    METASTORE_LOCK_URIS,
-    Options,
-)
+from eventide_core import config as keys
+from eventide_core.config import Options
 from eventide_core.errors import CatalogError, ConfigError, LockError, LockLostError
 from eventide_core.ports import Clock, Storage, TableLock
 
@@ -42,17 +36,19 @@ class HiveMetastoreBasedLock:
     """ports.TableLock. `owner` names the holder for people. Raises ConfigError if the options name no table."""
 
     def __init__(self, options: Options, clock: Clock, owner: str) -> None:
-        database, table = options.get(METASTORE_LOCK_DATABASE), options.get(METASTORE_LOCK_TABLE)
+        database, table = options.get(keys.METASTORE_LOCK_DATABASE), options.get(keys.METASTORE_LOCK_TABLE)
         if database is None or table is None:
-            missing = METASTORE_LOCK_DATABASE if database is None else METASTORE_LOCK_TABLE
+            missing = keys.METASTORE_LOCK_DATABASE if database is None else keys.METASTORE_LOCK_TABLE
             raise ConfigError(f"option {missing} is missing: a lock in the Hive Metastore needs a database and a table")
         self.table = f"{database}.{table}"
         self._database, self._name = database, table
-        self._addresses = metastore_addresses(options.get(METASTORE_LOCK_URIS) or URIS_DEFAULT, METASTORE_LOCK_URIS)
+        self._addresses = metastore_addresses(
+            options.get(keys.METASTORE_LOCK_URIS) or URIS_DEFAULT, keys.METASTORE_LOCK_URIS
+        )
         self._clock = clock
         self._owner = owner
-        self._wait_ms = options.get(LOCK_WAIT_MS)
-        self.heartbeat_seconds = options.get(LOCK_HEARTBEAT_INTERVAL_MS) / 1000
+        self._wait_ms = options.get(keys.LOCK_WAIT_MS)
+        self.heartbeat_seconds = options.get(keys.LOCK_HEARTBEAT_INTERVAL_MS) / 1000
 
     @property
     def place(self) -> str:

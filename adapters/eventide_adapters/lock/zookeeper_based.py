@@ -18,16 +18,8 @@ from typing import Any, ClassVar, Final, Self
 from eventide_adapters.extras import install_command
 from eventide_adapters.lock.lock_names import path_hash, table_name
 from eventide_adapters.lock.renewal import Renewal
-from eventide_core.config import (
-    LOCK_PROVIDER,
-    LOCK_WAIT_MS,
-    ZOOKEEPER_BASE_PATH,
-    ZOOKEEPER_CONNECTION_TIMEOUT_MS,
-    ZOOKEEPER_LOCK_KEY,
-    ZOOKEEPER_SESSION_TIMEOUT_MS,
-    ZOOKEEPER_URL,
-    Options,
-)
+from eventide_core import config as keys
+from eventide_core.config import Options
 from eventide_core.errors import ConfigError, LockError, LockLostError
 from eventide_core.ports import Clock, Storage, TableLock
 
@@ -42,16 +34,16 @@ class ZookeeperBasedLock:
     """
 
     def __init__(self, path: Callable[[], str], options: Options, owner: str) -> None:
-        self._hosts = options.get(ZOOKEEPER_URL)
+        self._hosts = options.get(keys.ZOOKEEPER_URL)
         if self._hosts is None:
             raise ConfigError(
-                f"option {ZOOKEEPER_URL} is missing: a ZooKeeper lock needs the servers, such as zk1:2181,zk2:2181"
+                f"option {keys.ZOOKEEPER_URL} is missing: a ZooKeeper lock needs the servers, such as zk1:2181,zk2:2181"
             )
         self._path = path
         self._owner = owner
-        self._wait_seconds = options.get(LOCK_WAIT_MS) / 1000
-        self._session_seconds = options.get(ZOOKEEPER_SESSION_TIMEOUT_MS) / 1000
-        self._connection_seconds = options.get(ZOOKEEPER_CONNECTION_TIMEOUT_MS) / 1000
+        self._wait_seconds = options.get(keys.LOCK_WAIT_MS) / 1000
+        self._session_seconds = options.get(keys.ZOOKEEPER_SESSION_TIMEOUT_MS) / 1000
+        self._connection_seconds = options.get(keys.ZOOKEEPER_CONNECTION_TIMEOUT_MS) / 1000
 
     @property
     def path(self) -> str:
@@ -72,7 +64,7 @@ class ZookeeperBasedLock:
             _disconnect(client)
             raise LockError(
                 f"the table lock {place} could not be acquired: {failure or type(failure).__name__}; check that "
-                f"{ZOOKEEPER_URL} is right and that ZooKeeper responds, then try again"
+                f"{keys.ZOOKEEPER_URL} is right and that ZooKeeper responds, then try again"
             ) from failure
         except BaseException:
             _disconnect(client)
@@ -178,10 +170,10 @@ def open_zookeeper_implicit(storage: Storage, options: Options, clock: Clock, ow
 
 
 def _zookeeper_path(storage: Storage, options: Options) -> str:
-    base = options.get(ZOOKEEPER_BASE_PATH)
+    base = options.get(keys.ZOOKEEPER_BASE_PATH)
     if base is None:
         raise ConfigError(
-            f"option {ZOOKEEPER_BASE_PATH} is missing: name the path in ZooKeeper below which the table's writers "
-            f"keep their locks, or set {LOCK_PROVIDER} to zookeeper-based-implicit for every writer"
+            f"option {keys.ZOOKEEPER_BASE_PATH} is missing: name the path in ZooKeeper below which the table's writers "
+            f"keep their locks, or set {keys.LOCK_PROVIDER} to zookeeper-based-implicit for every writer"
         )
-    return f"{base}/{table_name(ZOOKEEPER_LOCK_KEY, storage, options)}"
+    return f"{base}/{table_name(keys.ZOOKEEPER_LOCK_KEY, storage, options)}"

@@ -34,22 +34,13 @@ HOURS_RETAINED = Option(
     aliases=("hoodie.cleaner.hours.retained",),
 )
 ARCHIVE_MIN_COMMITS = Option(
-    "hoodie.keep.min.commits",
-    WHOLE_NUMBER,
-    20,
-    "How many commits archiving leaves on the active timeline.",
+    "hoodie.keep.min.commits", WHOLE_NUMBER, 20, "How many commits archiving leaves on the active timeline."
 )
 ARCHIVE_MAX_COMMITS = Option(
-    "hoodie.keep.max.commits",
-    WHOLE_NUMBER,
-    30,
-    "Archiving starts above this number of commits.",
+    "hoodie.keep.max.commits", WHOLE_NUMBER, 30, "Archiving starts above this number of commits."
 )
 ARCHIVE_BEYOND_SAVEPOINT = Option(
-    "hoodie.archive.beyond.savepoint",
-    FLAG,
-    False,
-    "Whether commits after a savepoint are archived too.",
+    "hoodie.archive.beyond.savepoint", FLAG, False, "Whether commits after a savepoint are archived too."
 )
 ARCHIVE_LEVEL_FILES = Option(
     "hoodie.timeline.compaction.batch.size",

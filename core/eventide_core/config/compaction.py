@@ -2,7 +2,17 @@
 
 from enum import StrEnum
 
-from eventide_core.config.option import DURATION, FLAG, TEXT, WHOLE_NUMBER, Option, choice, one_of, whole_number
+from eventide_core.config.option import (
+    DURATION,
+    FLAG,
+    TEXT,
+    WHOLE_NUMBER,
+    Option,
+    choice,
+    one_of,
+    optional,
+    whole_number,
+)
 
 
 class LinkChoice(StrEnum):
@@ -31,50 +41,43 @@ class ParquetCodec(StrEnum):
     UNCOMPRESSED = "uncompressed"
 
 
-EVENT_TIME_FIELD = Option(
+EVENT_TIME_FIELD = optional(
     "hoodie.payload.event.time.field",
     TEXT,
-    None,
     "The field that holds the event time.",
     otherwise="what the table says, else its first ordering field",
 )
-EVENT_TIME_ZONE = Option(
+EVENT_TIME_ZONE = optional(
     "eventide.event.time.zone",
     TEXT,
-    None,
     "The time zone of times in that field that have none: timestamps without a zone, dates, and texts such as "
     "`2026-11-20 03:00:00`. A new table keeps it, and one whose field is such a timestamp or date needs it.",
     otherwise="what the table says, else UTC, and such a text is unreadable",
 )
-EVENT_TIME_FORMAT = Option(
+EVENT_TIME_FORMAT = optional(
     "eventide.event.time.format",
     TEXT,
-    None,
     "The form of the texts in that field, a pattern of Java such as `MM/dd/yyyy HH:mm`. A new table keeps it.",
     otherwise="what the table says, else ISO-8601",
 )
-THRESHOLD = Option(
+THRESHOLD = optional(
     "hoodie.compaction.event.time.threshold",
     TEXT,
-    None,
     "T: everything before it is compacted. ISO-8601 with a zone, or epoch milliseconds.",
 )
-DATA_LATENCY = Option(
+DATA_LATENCY = optional(
     "hoodie.compaction.event.time.data.latency.seconds",
     WHOLE_NUMBER,
-    None,
     "T is the current time minus this many seconds. Excludes a T of its own.",
 )
-ALIGN = Option(
+ALIGN = optional(
     "hoodie.compaction.event.time.align",
     DURATION,
-    None,
     "Floors T to the start of a day (`1d`), an hour (`1h`), or a part of one.",
 )
-ALIGN_ZONE = Option(
+ALIGN_ZONE = optional(
     "hoodie.compaction.event.time.align.timezone",
     TEXT,
-    None,
     "The time zone of the days and hours that T is floored to, such as Europe/Berlin.",
     otherwise="UTC",
 )

@@ -9,23 +9,10 @@ LOG_BLOCK_EVENT_TIME_BUCKET = Option(
     "The span of event time of one log block, such as 1h, so that an exact cut decodes fewer blocks. 0 turns it off.",
 )
 LOG_BLOCK_FORMAT = Option(
-    "hoodie.logfile.data.block.format",
-    one_of("avro", "parquet"),
-    "avro",
-    "The format of log blocks.",
+    "hoodie.logfile.data.block.format", one_of("avro", "parquet"), "avro", "The format of log blocks."
 )
-LOG_BLOCK_BYTES_MAX = Option(
-    "hoodie.logfile.data.block.max.size",
-    BYTES,
-    256 << 20,
-    "Bytes of a log block.",
-)
-LOG_FILE_BYTES_MAX = Option(
-    "hoodie.logfile.max.size",
-    BYTES,
-    1 << 30,
-    "Bytes of a log file.",
-)
+LOG_BLOCK_BYTES_MAX = Option("hoodie.logfile.data.block.max.size", BYTES, 256 << 20, "Bytes of a log block.")
+LOG_FILE_BYTES_MAX = Option("hoodie.logfile.max.size", BYTES, 1 << 30, "Bytes of a log file.")
 PARQUET_MAX_FILE_SIZE = Option(
     "hoodie.parquet.max.file.size",
     BYTES,
@@ -33,10 +20,7 @@ PARQUET_MAX_FILE_SIZE = Option(
     "Bytes of a base file. A bounded strategy counts a slice without a base file as this many.",
 )
 SMALL_FILE_BYTES = Option(
-    "hoodie.parquet.small.file.limit",
-    BYTES,
-    100 << 20,
-    "Base files below this size take new keys.",
+    "hoodie.parquet.small.file.limit", BYTES, 100 << 20, "Base files below this size take new keys."
 )
 SMALL_FILES_MAX = Option(
     "hoodie.merge.small.file.group.candidates.limit",
@@ -45,10 +29,7 @@ SMALL_FILES_MAX = Option(
     "How many of them a write fills up in each partition.",
 )
 RECORD_SIZE_ESTIMATE = Option(
-    "hoodie.copyonwrite.record.size.estimate",
-    BYTES,
-    1024,
-    "Bytes of a record, where no earlier commit shows them.",
+    "hoodie.copyonwrite.record.size.estimate", BYTES, 1024, "Bytes of a record, where no earlier commit shows them."
 )
 INSERT_AUTO_SPLIT = Option(
     "hoodie.copyonwrite.insert.auto.split",

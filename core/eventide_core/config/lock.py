@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from eventide_core.config.option import TEXT, WHOLE_NUMBER, Option, choice, one_of, whole_number
+from eventide_core.config.option import TEXT, WHOLE_NUMBER, Option, choice, one_of, optional, whole_number
 
 SINGLE_WRITER = "SINGLE_WRITER"
 
@@ -15,21 +15,16 @@ class FailedWrites(StrEnum):
     NEVER = "never"
 
 
-LOCK_PROVIDER = Option(
+LOCK_PROVIDER = optional(
     "hoodie.write.lock.provider",
     TEXT,
-    None,
     "The table lock, the same for every writer: file-system-based, storage-based (S3), zookeeper-based, "
     "zookeeper-based-implicit, dynamodb-based, dynamodb-based-implicit, hivemetastore-based, Hudi's class of any of "
     "these, or a plug-in MODULE:FACTORY.",
     otherwise="file-system-based",
 )
-LOCK_PATH = Option(
-    "hoodie.write.lock.filesystem.path",
-    TEXT,
-    None,
-    "The directory of the lock file, inside the table.",
-    otherwise=".hoodie",
+LOCK_PATH = optional(
+    "hoodie.write.lock.filesystem.path", TEXT, "The directory of the lock file, inside the table.", otherwise=".hoodie"
 )
 LOCK_EXPIRE_MINUTES = Option(
     "hoodie.write.lock.filesystem.expire",
@@ -50,34 +45,20 @@ LOCK_RENEWAL_SECONDS = Option(
     "How often the holder renews it, in seconds.",
     aliases=("hoodie.write.lock.storage.heartbeat.poll.secs",),
 )
-LOCK_WAIT_MS = Option(
-    "hoodie.write.lock.wait_time_ms",
-    WHOLE_NUMBER,
-    60_000,
-    "How long to wait for the lock.",
-)
+LOCK_WAIT_MS = Option("hoodie.write.lock.wait_time_ms", WHOLE_NUMBER, 60_000, "How long to wait for the lock.")
 LOCK_HEARTBEAT_INTERVAL_MS = Option(
     "hoodie.write.lock.heartbeat_interval_ms",
     whole_number(at_least=1),
     60_000,
     "How often the holder of a lock in the Hive Metastore renews it; well below the metastore's hive.txn.timeout.",
 )
-ZOOKEEPER_URL = Option(
-    "hoodie.write.lock.zookeeper.url",
-    TEXT,
-    None,
-    "The ZooKeeper servers, such as zk1:2181,zk2:2181.",
+ZOOKEEPER_URL = optional("hoodie.write.lock.zookeeper.url", TEXT, "The ZooKeeper servers, such as zk1:2181,zk2:2181.")
+ZOOKEEPER_BASE_PATH = optional(
+    "hoodie.write.lock.zookeeper.base_path", TEXT, "The path in ZooKeeper below which the locks of tables lie."
 )
-ZOOKEEPER_BASE_PATH = Option(
-    "hoodie.write.lock.zookeeper.base_path",
-    TEXT,
-    None,
-    "The path in ZooKeeper below which the locks of tables lie.",
-)
-ZOOKEEPER_LOCK_KEY = Option(
+ZOOKEEPER_LOCK_KEY = optional(
     "hoodie.write.lock.zookeeper.lock_key",
     TEXT,
-    None,
     "The name of this table's lock below the base path.",
     otherwise="the table's name",
 )
@@ -93,23 +74,17 @@ ZOOKEEPER_CONNECTION_TIMEOUT_MS = Option(
     15_000,
     "How long to wait for a connection to ZooKeeper.",
 )
-DYNAMODB_TABLE = Option(
+DYNAMODB_TABLE = optional(
     "hoodie.write.lock.dynamodb.table",
     TEXT,
-    None,
     "The DynamoDB table that holds the locks. It is created if it doesn't exist.",
 )
-DYNAMODB_PARTITION_KEY = Option(
-    "hoodie.write.lock.dynamodb.partition_key",
-    TEXT,
-    None,
-    "The key of this table's lock.",
-    otherwise="the table's name",
+DYNAMODB_PARTITION_KEY = optional(
+    "hoodie.write.lock.dynamodb.partition_key", TEXT, "The key of this table's lock.", otherwise="the table's name"
 )
-DYNAMODB_REGION = Option(
+DYNAMODB_REGION = optional(
     "hoodie.write.lock.dynamodb.region",
     TEXT,
-    None,
     "The AWS region of the lock table.",
     otherwise="the environment's AWS_REGION, else us-east-1",
 )
@@ -137,44 +112,32 @@ DYNAMODB_CREATION_TIMEOUT_MS = Option(
     600_000,
     "Milliseconds to wait for a lock table that eventide creates.",
 )
-DYNAMODB_ENDPOINT = Option(
+DYNAMODB_ENDPOINT = optional(
     "hoodie.write.lock.dynamodb.endpoint_url",
     TEXT,
-    None,
     "The URL of the DynamoDB service.",
     otherwise="Amazon's in the region",
 )
-METASTORE_LOCK_DATABASE = Option(
-    "hoodie.write.lock.hivemetastore.database",
-    TEXT,
-    None,
-    "The database whose table is locked in the Hive Metastore.",
+METASTORE_LOCK_DATABASE = optional(
+    "hoodie.write.lock.hivemetastore.database", TEXT, "The database whose table is locked in the Hive Metastore."
 )
-METASTORE_LOCK_TABLE = Option(
-    "hoodie.write.lock.hivemetastore.table",
-    TEXT,
-    None,
-    "The table that is locked in the Hive Metastore.",
+METASTORE_LOCK_TABLE = optional(
+    "hoodie.write.lock.hivemetastore.table", TEXT, "The table that is locked in the Hive Metastore."
 )
-METASTORE_LOCK_URIS = Option(
+METASTORE_LOCK_URIS = optional(
     "hoodie.write.lock.hivemetastore.uris",
     TEXT,
-    None,
     "The addresses of the Hive Metastore, such as thrift://host:9083.",
     otherwise="thrift://localhost:9083",
 )
-LOCK_BASE_PATH = Option(
+LOCK_BASE_PATH = optional(
     "hoodie.base.path",
     TEXT,
-    None,
     "The table's path as its other writers write it. The implicit locks derive their names from it.",
     otherwise="the table's URI on S3; required elsewhere",
 )
 HEARTBEAT_INTERVAL_MS = Option(
-    "hoodie.client.heartbeat.interval_in_ms",
-    WHOLE_NUMBER,
-    60_000,
-    "How often a writer renews its heartbeat.",
+    "hoodie.client.heartbeat.interval_in_ms", WHOLE_NUMBER, 60_000, "How often a writer renews its heartbeat."
 )
 HEARTBEAT_TOLERABLE_MISSES = Option(
     "hoodie.client.heartbeat.tolerable.misses",

@@ -6,10 +6,10 @@ options.get(LOCK_WAIT_MS)  # 60000, the user's value, or a ConfigError
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from difflib import get_close_matches
 from enum import StrEnum
-from typing import Any, Final, Generic, NoReturn, TypeVar
+from typing import Any, Final, Generic, Self, TypeVar
 
 from eventide_core.config.times import A_DURATION, duration_seconds
 from eventide_core.errors import ConfigError
@@ -110,45 +110,28 @@ FRACTION: OptionType[float] = OptionType("between 0 and 1", "a number between 0 
 NAMES: OptionType[tuple[str, ...]] = OptionType("list", "a list of names with commas between", _names)
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Option(str, Generic[T]):
-    """An option is its key, with what is known about it: messages and mappings of options treat it as the key.
+    """An option is its `key`, with what is known about it: messages and mappings of options treat it as the key.
 
-    `otherwise` describes the default in words, if it is not the value of `default`. `aliases` are other names of the same
-    option, of which the first that is given counts. A key that ends with `.*` stands for all keys that begin so, which
-    `Options.below` reads. `secret`: no text may show the value.
+    `kind` says what values it takes, `default` is the value if the user gives none, and `doc` its meaning for the reference
+    page. `since` is the first version that has it. `otherwise` describes the default in words, if it is not the value of
+    `default`. `aliases` are other names of the same option, of which the first that is given counts. A key that ends with
+    `.*` stands for all keys that begin so, which `Options.below` reads. `secret`: no text may show the value.
     """
 
-    __slots__ = ("aliases", "default", "doc", "kind", "otherwise", "secret", "since")
-
+    key: str
     kind: OptionType[T]
     default: T
     doc: str
-    otherwise: str | None
-    aliases: tuple[str, ...]
-    since: str
-    secret: bool
+    _: KW_ONLY
+    otherwise: str | None = None
+    aliases: tuple[str, ...] = ()
+    since: str = FIRST_VERSION
+    secret: bool = False
 
-    def __new__(
-        cls,
-        key: str,
-        kind: OptionType[T],
-        default: T,
-        doc: str,
-        *,
-        otherwise: str | None = None,
-        aliases: tuple[str, ...] = (),
-        since: str = FIRST_VERSION,
-        secret: bool = False,
-    ) -> "Option[T]":
-        option = super().__new__(cls, key)
-        values = (kind, default, doc, otherwise, aliases, since, secret)
-        names = ("kind", "default", "doc", "otherwise", "aliases", "since", "secret")
-        for name, value in zip(names, values, strict=True):
-            object.__setattr__(option, name, value)
-        return option
-
-    def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(f"an option is a value: its {name} does not change")
+    def __new__(cls, key: str, *_: object, **__: object) -> Self:
+        return super().__new__(cls, key)
 
     def __reduce__(self) -> tuple[type[str], tuple[str]]:
         """To another process goes the key alone, as part of a mapping of options."""
@@ -168,6 +151,19 @@ class Option(str, Generic[T]):
                 return str(flag).lower()
             case value:
                 return str(value)
+
+
+def optional(
+    key: str,
+    kind: OptionType[T],
+    doc: str,
+    *,
+    otherwise: str | None = None,
+    aliases: tuple[str, ...] = (),
+    secret: bool = False,
+) -> Option[T | None]:
+    """An option that is None unless the user gives it; `otherwise` says what that means."""
+    return Option(key, kind, None, doc, otherwise=otherwise, aliases=aliases, secret=secret)
 
 
 @dataclass(frozen=True, slots=True)

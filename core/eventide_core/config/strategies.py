@@ -1,6 +1,6 @@
 """Strategies and triggers."""
 
-from eventide_core.config.option import BYTES, TEXT, WHOLE_NUMBER, Option, one_of
+from eventide_core.config.option import BYTES, TEXT, WHOLE_NUMBER, Option, one_of, optional
 
 STRATEGY = Option(
     "hoodie.compaction.strategy",
@@ -15,10 +15,7 @@ TARGET_IO_MB = Option(
     "Megabytes that a bounded strategy takes; the last slice may exceed it.",
 )
 LOG_FILE_SIZE_THRESHOLD = Option(
-    "hoodie.compaction.logfile.size.threshold",
-    BYTES,
-    0,
-    "Bytes of logs from which LogFileSizeBased takes a slice.",
+    "hoodie.compaction.logfile.size.threshold", BYTES, 0, "Bytes of logs from which LogFileSizeBased takes a slice."
 )
 LOG_FILE_NUM_THRESHOLD = Option(
     "hoodie.compaction.logfile.num.threshold",
@@ -32,14 +29,13 @@ TARGET_PARTITIONS = Option(
     10,
     "How many day partitions the strategies by day take.",
 )
-PARTITION_REGEX = Option(
+PARTITION_REGEX = optional(
     "hoodie.compaction.partition.path.regex",
     TEXT,
-    None,
     "PartitionRegexBased takes the partitions whose path contains a match of this pattern.",
     otherwise="none; that strategy needs one",
 )
-TRIGGER = Option(
+TRIGGER = optional(
     "hoodie.compact.inline.trigger.strategy",
     one_of(
         "EVENT_TIME_TRIGGER",
@@ -49,7 +45,6 @@ TRIGGER = Option(
         "NUM_AND_TIME",
         "NUM_OR_TIME",
     ),
-    None,
     "When a compaction is due.",
     otherwise="EVENT_TIME_TRIGGER with the event-time strategy, NUM_COMMITS with the others",
 )
@@ -60,8 +55,5 @@ MAX_DELTA_COMMITS = Option(
     "Delta commits after which NUM_COMMITS is due. Archiving keeps as many.",
 )
 MAX_DELTA_SECONDS = Option(
-    "hoodie.compact.inline.max.delta.seconds",
-    WHOLE_NUMBER,
-    3600,
-    "Seconds after which TIME_ELAPSED is due.",
+    "hoodie.compact.inline.max.delta.seconds", WHOLE_NUMBER, 3600, "Seconds after which TIME_ELAPSED is due."
 )

@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from eventide_core.config.option import FLAG, NAMES, TEXT, Option, choice, whole_number
+from eventide_core.config.option import FLAG, NAMES, TEXT, Option, choice, one_of, optional, whole_number
 
 
 class SyncStrategy(StrEnum):
@@ -13,14 +13,6 @@ class SyncStrategy(StrEnum):
     ALL = "all"
 
 
-class SyncMode(StrEnum):
-    """How Hudi's sync connects to Hive."""
-
-    HMS = "hms"
-    JDBC = "jdbc"
-    HIVEQL = "hiveql"
-
-
 HIVE_SYNC_ENABLED = Option(
     "hoodie.datasource.hive_sync.enable",
     FLAG,
@@ -29,58 +21,51 @@ HIVE_SYNC_ENABLED = Option(
 )
 DATASOURCE_SYNC_ENABLED = Option("hoodie.datasource.meta.sync.enable", FLAG, False, "The same.")
 SYNC_ENABLED = Option("hoodie.meta.sync.enable", FLAG, False, "The same.")
-SYNC_TOOLS = Option(
+SYNC_TOOLS = optional(
     "hoodie.meta.sync.client.tool.class",
     NAMES,
-    None,
     "The catalogs, by the classes of Hudi that sync them: HiveSyncTool, AwsGlueCatalogSyncTool, DataHubSyncTool.",
     otherwise="a Hive Metastore",
 )
 SYNC_MODE = Option(
     "hoodie.datasource.hive_sync.mode",
-    choice(SyncMode),
-    SyncMode.HMS,
+    one_of("hms", "jdbc", "hiveql"),
+    "hms",
     "How to reach Hive. Of Hudi's modes, eventide supports hms, which uses the metastore itself, and refuses the others.",
 )
-METASTORE_URIS = Option(
+METASTORE_URIS = optional(
     "hoodie.datasource.hive_sync.metastore.uris",
     TEXT,
-    None,
     "The addresses of the metastore, separated by commas.",
     otherwise="those of the SparkSession, else `thrift://localhost:9083`",
 )
-SYNC_DATABASE = Option(
+SYNC_DATABASE = optional(
     "hoodie.datasource.hive_sync.database",
     TEXT,
-    None,
     "The database in the catalog.",
     otherwise="hoodie.database.name of the table, else `default`",
 )
-SYNC_TABLE = Option(
+SYNC_TABLE = optional(
     "hoodie.datasource.hive_sync.table",
     TEXT,
-    None,
     "The name of the table in the catalog, before _ro and _rt.",
     otherwise="the name of the table",
 )
-SYNC_BASE_PATH = Option(
+SYNC_BASE_PATH = optional(
     "hoodie.datasource.meta.sync.base.path",
     TEXT,
-    None,
     "The directory of the table as readers of the catalog name it, such as s3a://lake/trips.",
     otherwise="the URI that eventide was given",
 )
-SYNC_PARTITION_FIELDS = Option(
+SYNC_PARTITION_FIELDS = optional(
     "hoodie.datasource.hive_sync.partition_fields",
     NAMES,
-    None,
     "The partition columns in the catalog.",
     otherwise="the partition fields of the table",
 )
-SYNC_PARTITION_EXTRACTOR = Option(
+SYNC_PARTITION_EXTRACTOR = optional(
     "hoodie.datasource.hive_sync.partition_extractor_class",
     TEXT,
-    None,
     "The class of Hudi that turns the path of a partition into its values.",
     otherwise="by the number of fields",
 )
@@ -109,10 +94,7 @@ SYNC_SNAPSHOT_WITH_TABLE_NAME = Option(
     "Adds a snapshot table that has the name of the table itself.",
 )
 SYNC_AUTO_CREATE_DATABASE = Option(
-    "hoodie.datasource.hive_sync.auto_create_database",
-    FLAG,
-    True,
-    "Creates the database where it does not exist.",
+    "hoodie.datasource.hive_sync.auto_create_database", FLAG, True, "Creates the database where it does not exist."
 )
 SYNC_SUPPORT_TIMESTAMP = Option(
     "hoodie.datasource.hive_sync.support_timestamp",
@@ -133,29 +115,17 @@ SYNC_SCHEMA_PART_LENGTH = Option(
     "Characters of Spark's schema in one property.",
 )
 SYNC_OMIT_META_FIELDS = Option(
-    "hoodie.datasource.hive_sync.omit_metadata_fields",
-    FLAG,
-    False,
-    "Leaves out Hudi's meta columns.",
+    "hoodie.datasource.hive_sync.omit_metadata_fields", FLAG, False, "Leaves out Hudi's meta columns."
 )
-SYNC_TABLE_PROPERTIES = Option(
+SYNC_TABLE_PROPERTIES = optional(
     "hoodie.datasource.hive_sync.table_properties",
     TEXT,
-    None,
     "Additional properties of the tables: `name=value`, one a line.",
 )
-SYNC_SERDE_PROPERTIES = Option(
-    "hoodie.datasource.hive_sync.serde_properties",
-    TEXT,
-    None,
-    "The same for the serde of the tables.",
+SYNC_SERDE_PROPERTIES = optional(
+    "hoodie.datasource.hive_sync.serde_properties", TEXT, "The same for the serde of the tables."
 )
-SYNC_SPARK_VERSION = Option(
-    "hoodie.meta_sync.spark.version",
-    TEXT,
-    None,
-    "The Spark version that the properties name.",
-)
+SYNC_SPARK_VERSION = optional("hoodie.meta_sync.spark.version", TEXT, "The Spark version that the properties name.")
 SYNC_CONDITIONAL = Option(
     "hoodie.datasource.meta_sync.condition.sync",
     FLAG,

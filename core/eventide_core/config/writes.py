@@ -2,7 +2,17 @@
 
 from enum import StrEnum
 
-from eventide_core.config.option import FLAG, FRACTION, NAMES, TEXT, WHOLE_NUMBER, Option, choice, whole_number
+from eventide_core.config.option import (
+    FLAG,
+    FRACTION,
+    NAMES,
+    TEXT,
+    WHOLE_NUMBER,
+    Option,
+    choice,
+    optional,
+    whole_number,
+)
 
 
 class SchemaMode(StrEnum):
@@ -43,35 +53,26 @@ SCHEMA_ON_READ = Option(
     "such tables without it.",
 )
 COMBINE_BEFORE_UPSERT = Option(
-    "hoodie.combine.before.upsert",
-    FLAG,
-    True,
-    "Whether an upsert keeps one version of each key among its records.",
+    "hoodie.combine.before.upsert", FLAG, True, "Whether an upsert keeps one version of each key among its records."
 )
-COMBINE_BEFORE_INSERT = Option(
+COMBINE_BEFORE_INSERT = optional(
     "hoodie.combine.before.insert",
     FLAG,
-    None,
     "The same for an insert and a bulk_insert.",
     otherwise="false, but true where duplicates are dropped",
 )
-INSERT_DUPLICATES = Option(
+INSERT_DUPLICATES = optional(
     "hoodie.datasource.insert.dup.policy",
     choice(InsertDuplicates),
-    None,
     "What happens to inserts whose keys the table has: none (they are written anyway), drop, or fail.",
     otherwise="none, but drop where the option below is true",
 )
 DROP_INSERT_DUPLICATES = Option(
-    "hoodie.datasource.write.insert.drop.duplicates",
-    FLAG,
-    False,
-    "The older name of dropping them.",
+    "hoodie.datasource.write.insert.drop.duplicates", FLAG, False, "The older name of dropping them."
 )
-INDEX_TYPE = Option(
+INDEX_TYPE = optional(
     "hoodie.index.type",
     TEXT,
-    None,
     "How a key finds its file group: BUCKET, SIMPLE, BLOOM, GLOBAL_SIMPLE, GLOBAL_BLOOM, RECORD_INDEX, or "
     "RECORD_LEVEL_INDEX. With RECORD_INDEX, filters on record keys read by that index, too.",
     otherwise="BUCKET for new tables, else what the table or its file names say",
@@ -82,19 +83,11 @@ BUCKETS = Option(
     4,
     "Buckets in each partition of a new table. For a table that does not record it, what its other writers use.",
 )
-BUCKET_HASH_FIELDS = Option(
-    "hoodie.bucket.index.hash.field",
-    NAMES,
-    None,
-    "The fields that are hashed into buckets.",
-    otherwise="the record key's",
+BUCKET_HASH_FIELDS = optional(
+    "hoodie.bucket.index.hash.field", NAMES, "The fields that are hashed into buckets.", otherwise="the record key's"
 )
-BUCKET_ENGINE = Option(
-    "hoodie.index.bucket.engine",
-    TEXT,
-    None,
-    "The kind of buckets. Only SIMPLE is supported.",
-    otherwise="SIMPLE",
+BUCKET_ENGINE = optional(
+    "hoodie.index.bucket.engine", TEXT, "The kind of buckets. Only SIMPLE is supported.", otherwise="SIMPLE"
 )
 SIMPLE_INDEX_MOVES_KEYS = Option(
     "hoodie.simple.index.update.partition.path",
@@ -102,17 +95,9 @@ SIMPLE_INDEX_MOVES_KEYS = Option(
     True,
     "Under GLOBAL_SIMPLE, whether a key moves to the partition that its record names.",
 )
-BLOOM_INDEX_MOVES_KEYS = Option(
-    "hoodie.bloom.index.update.partition.path",
-    FLAG,
-    True,
-    "The same under GLOBAL_BLOOM.",
-)
+BLOOM_INDEX_MOVES_KEYS = Option("hoodie.bloom.index.update.partition.path", FLAG, True, "The same under GLOBAL_BLOOM.")
 RECORD_INDEX_MOVES_KEYS = Option(
-    "hoodie.record.index.update.partition.path",
-    FLAG,
-    False,
-    "The same under RECORD_INDEX.",
+    "hoodie.record.index.update.partition.path", FLAG, False, "The same under RECORD_INDEX."
 )
 BLOOM_ENTRIES = Option(
     "hoodie.index.bloom.num_entries",
@@ -121,10 +106,7 @@ BLOOM_ENTRIES = Option(
     "How many keys the bloom filter of a new base file is sized for.",
 )
 BLOOM_FALSE_POSITIVES = Option(
-    "hoodie.index.bloom.fpp",
-    FRACTION,
-    1e-9,
-    "The share of false positives that the filter may have.",
+    "hoodie.index.bloom.fpp", FRACTION, 1e-9, "The share of false positives that the filter may have."
 )
 TRACK_EVENT_TIMES = Option(
     "hoodie.write.track.event.time.watermark",

@@ -1,15 +1,16 @@
 """What base and log files hold, without their records."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from eventide_core.bulk_dataclass import bulk_dataclass
 from eventide_core.errors import EventideError
+from eventide_core.ports.running import Engine
 from eventide_core.table.files.file_slice import LogFile
 from eventide_core.table.files.slice_audit import RepeatedKey, RowDifference, SliceAudit
 from eventide_core.table.files.slice_read import BlockFilter, SliceRead
-from eventide_core.table.records.event_time import EventTimeRange
+from eventide_core.table.records.event_time import EventTimeRange, EventTimeSpan
 from eventide_core.table.records.key_history import KeyHistory
 from eventide_core.table.records.record_shape import RecordShape
 from eventide_core.table.settings.key_format import KeyFormat
@@ -188,4 +189,29 @@ class ContentAudit(Protocol):
 
     def differences(self, before: SliceRead, after: SliceRead, shape: RecordShape) -> RowDifference | None:
         """How the snapshots of two slices differ in anything but file names; None if they don't. Raises the same."""
+        ...
+
+
+class WindowContent(Protocol):
+    """What base files hold, by event time. The slices have no log files."""
+
+    def earliest(self, slices: Sequence[SliceRead], shape: RecordShape, engine: Engine) -> int | None:
+        """The earliest event time, in epoch milliseconds; None if no row has one."""
+        ...
+
+    def changed_times(
+        self,
+        before: Sequence[SliceRead],
+        after: Sequence[SliceRead],
+        shape: RecordShape,
+        span: EventTimeSpan,
+        keys: Sequence[str],
+        engine: Engine,
+    ) -> Collection[int]:
+        """The event times in the span, floored to seconds, of the rows that differ: added, removed, or changed.
+
+        A changed row counts with both of its event times. Rows are the same if they have the same `keys` (fields by path, if
+        they are columns) in one partition, and equal values in every column but Hudi's meta columns. Both sides are read
+        as `shape` has it.
+        """
         ...

@@ -1,8 +1,8 @@
 """The ports for reading, merging and writing records. The core plans these, but never sees a record."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from eventide_core.config import ParquetCodec
 from eventide_core.ports.storage import OutputFile
@@ -214,13 +214,3 @@ class IncomingRecords(Protocol):
         A record of a place without a group is left out. `on_done` is called once a group.
         """
         ...
-
-
-Batches = Iterator[Any]
-"""Record batches of the reader's own kind; the core only passes them on."""
-
-
-class SliceReader(Protocol):
-    """Reads one slice. Picklable."""
-
-    def read(self, slice_read: SliceRead, shape: RecordShape, columns: Iterable[str] | None) -> Batches: ...

@@ -5,16 +5,20 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from eventide.cli.cures import in_commands
-from eventide.cli.open_document import UNFINISHED
 from eventide_core.errors import counted, printable
 from eventide_core.ports import NoProgress, Progress
+
+UNFINISHED: Final[ContextVar[str]] = ContextVar("unfinished", default="{")
+"""What stands before the error in the document: its beginning, or the end of the rows that were printed."""
+
 
 # `rich` is imported only to draw: JSON output does not need it.
 if TYPE_CHECKING:

@@ -1,10 +1,15 @@
-"""Little work runs on threads of this process, much work on Spark, which starts only then."""
+"""Little work runs on threads of this process, much work on Spark, which starts only then, without its log output."""
 
-from collections.abc import Callable, Sequence
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from eventide.engine_local import LocalEngine
 from eventide.formatting import format_size
+from eventide_core.errors import EngineError
 from eventide_core.ports import BackgroundEngine, Engine, RunningTask
 
 if TYPE_CHECKING:
@@ -86,3 +91,52 @@ class EngineBySize:
         if self._spark is None and self._start is not None:
             self._spark = self._start()
         return self._spark
+
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_LOG_BYTES_MAX = 1 << 20  # a failing start reports it within a few kilobytes
+
+
+@contextmanager
+def quiet_session(master: str | None, *, is_loud: bool) -> Iterator["SparkSession"]:
+    """A session that ends with the block, unless it existed before. `is_loud`: Spark's log goes to stderr.
+
+    Raises EngineError, with Spark's output, if Spark does not start.
+    """
+    from pyspark.sql import SparkSession
+
+    from eventide.spark.engine import spark_session
+
+    is_ours = SparkSession.getActiveSession() is None
+    spark = spark_session(master) if is_loud else _started_quietly(master)
+    try:
+        yield spark
+    finally:
+        if is_ours:
+            spark.stop()
+
+
+def _started_quietly(master: str | None) -> "SparkSession":
+    """Starts Spark while stderr points to a file. Its JVM inherits that file as stderr, and keeps it."""
+    from eventide.spark.engine import spark_session
+
+    with tempfile.TemporaryFile() as log:
+        sys.stderr.flush()
+        terminal = os.dup(2)
+        os.dup2(log.fileno(), 2)
+        try:
+            return spark_session(master)
+        except Exception as error:
+            raise EngineError(
+                f"Spark did not start: {_last_words(log.fileno()) or error}; --debug shows its log"
+            ) from error
+        finally:
+            os.dup2(terminal, 2)
+            os.close(terminal)
+
+
+def _last_words(descriptor: int) -> str:
+    text = os.pread(descriptor, _LOG_BYTES_MAX, 0).decode(errors="replace")
+    return next((line.strip() for line in reversed(text.splitlines()) if "Exception" in line or "Error" in line), "")

@@ -16,8 +16,8 @@ from typing import Any, NoReturn
 
 import click
 
+from eventide.cli.console import UNFINISHED
 from eventide.cli.cures import in_commands
-from eventide.cli.open_document import UNFINISHED
 from eventide.cli.redaction import Redaction
 from eventide_core.errors import EventideError
 

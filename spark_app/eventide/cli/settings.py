@@ -16,13 +16,11 @@ from eventide import Table
 from eventide.catalog import located, tool_of
 from eventide.cli.argument_types import NAME, PARTITION, FilePath
 from eventide.cli.console import Console
-from eventide.cli.engine_by_size import EngineBySize
+from eventide.cli.engine_by_size import EngineBySize, quiet_session
 from eventide.cli.own_process import spare_pandas
-from eventide.cli.quiet_session import quiet_session
 from eventide.cli.redaction import Redaction
 from eventide.options.sections import UnknownOptionWarning, unknown_options
-from eventide.options.toml_options import flat_options, toml_document
-from eventide.options.user_settings import user_settings
+from eventide.options.user_settings import flat_options, toml_document, user_settings
 from eventide.results.detail import Detail
 from eventide_adapters.extras import install_command
 from eventide_core.config import EVENT_TIME_FIELD, Option
@@ -75,8 +73,8 @@ def option_help(option: Option[Any]) -> str:
 _CATALOG: Final = "eventide.catalog"  # the key of --catalog in the context of a run
 
 
-def table_argument(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds TABLE: a path, a URI, or the name of a table in a catalog; `common_options` turns the name into the location."""
+def table_verb(verb: Callable[..., Any]) -> click.Command:
+    """Makes a verb of TABLE: a path, a URI, or a name in a catalog, which `common_options` turns into the location."""
 
     def keep(ctx: click.Context, _: click.Parameter, value: str | None) -> None:
         ctx.meta[_CATALOG] = value
@@ -88,7 +86,7 @@ def table_argument(verb: Callable[..., Any]) -> Callable[..., Any]:
         callback=keep,
         help="hive, glue, or the name of a package's: where TABLE is, as DATABASE.TABLE.  [default: by the user's settings]",
     )
-    return click.argument("table")(catalog(verb))
+    return click.command()(click.argument("table")(catalog(verb)))
 
 
 _STATED: Final = "eventide.stated"  # the options that the verb's own arguments state, in the context of a run

@@ -22,7 +22,7 @@ from pyspark.sql.types import StructType
 from eventide.options.streams import STREAM_START
 from eventide.rows.reader import SliceReading
 from eventide.spark.datasource_schema import chosen_columns
-from eventide.spark.list_columns import batches_with_lists
+from eventide.spark.types import batches_with_lists
 from eventide.table.table import Table
 from eventide_core.action.query.planner import parse_time
 from eventide_core.config import Options

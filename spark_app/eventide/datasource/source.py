@@ -42,9 +42,8 @@ from eventide.options.streams import STREAM_START, WRITE_OPERATION
 from eventide.options.windows import CONSUMER, EVERY, SINCE
 from eventide.rows.reader import Rows
 from eventide.spark.datasource_schema import chosen_columns
-from eventide.spark.list_columns import batches_with_lists
 from eventide.spark.pushed_filters import pushed_filter
-from eventide.spark.types import spark_schema_of
+from eventide.spark.types import batches_with_lists, spark_schema_of
 from eventide.spark.workers import ship_packages
 from eventide.table.table import Table
 from eventide_core.config import Options

@@ -17,7 +17,7 @@ interrupted compaction is continued.
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, assert_never
@@ -39,6 +39,7 @@ from eventide_core.action.write.pending_write import WriteResult
 from eventide_core.config import DATA_LATENCY, THRESHOLD, Options
 from eventide_core.errors import BusyError, ConfigError, UnsupportedEngineError, format_timestamp
 from eventide_core.ports import NoProgress
+from eventide_core.service.write.batch import BatchWriter
 from eventide_core.table.settings.stream_batch import StreamBatch
 from eventide_core.table.settings.write_shape import WriteOperation
 
@@ -167,7 +168,7 @@ def write_batch(
 ) -> WriteResult | None:
     """Writes a batch; None for a replay. If another writer makes the table busy, retries as often as the options allow."""
     options = application.options
-    batches = replace(application.batches, append=append_of(application))
+    batches = BatchWriter(application.files, append_of(application))
     left = options.get(keys.STREAM_RETRY_COUNT)
     while True:
         incoming = incoming_records(application, operation, records)

@@ -31,7 +31,7 @@ from eventide.options import windows as keys
 from eventide.options.streams import STREAM_IDENTIFIER
 from eventide.rows.reader import SliceReading
 from eventide.spark.datasource_schema import chosen_columns
-from eventide.spark.list_columns import batches_with_lists
+from eventide.spark.types import batches_with_lists
 from eventide.table.table import Table
 from eventide.table.window import Window, Windows, runner_of
 from eventide_core.config import Options

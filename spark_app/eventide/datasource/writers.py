@@ -10,12 +10,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
-from eventide.datasource.streaming import (
-    StreamCompaction,
-    compact_after_batch,
-    stream_compaction,
-    write_batch,
-)
+from eventide.datasource.streaming import StreamCompaction, compact_after_batch, stream_compaction, write_batch
 from eventide.formatting import format_size
 from eventide.options import streams
 from eventide.rows.writer import incoming_records

@@ -13,7 +13,7 @@
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -23,7 +23,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.demo.flights import EVENT_TIME, KEY, PARTITION, SCHEMA, Reports, data_file
-from eventide.demo.picture import Coverage, draw
+from eventide.report.axis import Axis
+from eventide.report.coverage import Role, SliceCoverage
+from eventide.report.drawing import MARGIN, WIDTH, draw_coverage
+from eventide.report.style import key, page
+from eventide.report.tables import shown, wide
 from eventide.results.plan import Plan
 from eventide.rows.own_place import require_own_place
 from eventide.table.table import Table
@@ -31,6 +35,33 @@ from eventide_core import config as keys
 from eventide_core.config import Options
 from eventide_core.errors import ConfigError, counted, format_timestamp
 from eventide_core.ports import Progress
+
+_HOUR_MS = 3_600_000
+_SHOWN_BEFORE_MS = 30 * _HOUR_MS  # how far before T the picture begins: the base files reach further back
+_KEY = {Role.BASE: "base file", Role.MERGED: "log, to be merged", Role.REMAINING: "log, left over"}
+
+Coverage = Sequence[SliceCoverage]
+
+
+def draw(before: Coverage, after: Coverage, threshold_ms: int, sentences: Sequence[str]) -> str:
+    """The page as HTML. Times are in UTC."""
+    ranges = [file.event_times for slice_coverage in (*before, *after) for file in slice_coverage.files]
+    last_ms = max(times.max_ms for times in ranges if times is not None and times.max_ms is not None)
+    end_ms = max(last_ms, threshold_ms + _HOUR_MS)
+    axis = Axis(threshold_ms - _SHOWN_BEFORE_MS, end_ms, 10 + MARGIN, WIDTH - 10, margin_before=MARGIN)
+    marks = {"T": threshold_ms}
+    drawings = "".join(
+        f"<h2>{title}</h2>"
+        + wide(title, draw_coverage(slices, axis, marks, name=title.lower(), title=f"{title} the compaction"))
+        for title, slices in (("Before", before), ("After", after))
+    )
+    steps = "".join(f"<li>{shown(sentence)}</li>" for sentence in sentences)
+    body = f"""<h1>Compaction of everything before {format_timestamp(threshold_ms)}</h1>
+<p>Each bar is a file, as long as the event times it holds; a group of bars is a file slice.</p>
+{key(_KEY)}{drawings}
+<h2>What happened</h2><ol>{steps}</ol>"""
+    return page("eventide demo", body)
+
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

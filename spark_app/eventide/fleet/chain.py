@@ -6,8 +6,7 @@ from typing import Any
 
 from eventide.bootstrap import assemble
 from eventide.formatting import sanitize
-from eventide_core.action.freshness.derived import derived_freshness
-from eventide_core.action.freshness.freshness import Freshness, watermark_text
+from eventide_core.action.freshness.freshness import Freshness, derived_freshness, watermark_text
 from eventide_core.errors import EventideError, format_timestamp
 from eventide_core.service.facts.sources import source_notes
 from eventide_core.service.state.table import TableState

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from eventide.options.toml_options import check_keys, flat_options, toml_document
+from eventide.options.user_settings import check_keys, flat_options, toml_document
 from eventide_core.action.fleet.daily_window import DailyWindow
 from eventide_core.action.fleet.scheduler import Target
 from eventide_core.config import DATA_LATENCY, THRESHOLD, Options, positive_duration_of, zone_of

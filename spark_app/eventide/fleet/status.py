@@ -15,8 +15,7 @@ from eventide.formatting import format_duration, format_size, sanitize
 from eventide.report import Report, gather, render, write_page
 from eventide.report.coverage import Role
 from eventide.report.style import page
-from eventide.report.tables import cell_of, wide
-from eventide.report.words import named, shown
+from eventide.report.tables import cell_of, named, shown, wide
 from eventide.results.detail import WORST, more
 from eventide_core.access.threads import Threads
 from eventide_core.action.compaction.backlog import Backlog

@@ -1,6 +1,6 @@
 """The options of new tables."""
 
-from eventide_core.config.option import FLAG, NAMES, TEXT, Option, OptionType, one_of
+from eventide_core.config.option import FLAG, NAMES, TEXT, Option, OptionType, one_of, optional
 from eventide_core.table import property_keys
 from eventide_core.table.settings.new_table import CREATED_VERSIONS
 
@@ -13,12 +13,8 @@ def _version(text: str) -> int:
 
 _VERSIONS = tuple(map(str, CREATED_VERSIONS))
 
-TABLE_NAME = Option(
-    property_keys.TABLE_NAME,
-    TEXT,
-    None,
-    "The name of the new table.",
-    otherwise="the last part of its path",
+TABLE_NAME = optional(
+    property_keys.TABLE_NAME, TEXT, "The name of the new table.", otherwise="the last part of its path"
 )
 TABLE_VERSION = Option(
     "hoodie.write.table.version",
@@ -45,50 +41,34 @@ CAPTURES_CHANGES = Option(
     "false",
     "Whether the new table captures its changes. Only false is supported, because eventide writes no change logs.",
 )
-MERGE_MODE = Option(
+MERGE_MODE = optional(
     property_keys.WRITTEN_MERGE_MODE,
     one_of("COMMIT_TIME_ORDERING", "EVENT_TIME_ORDERING"),
-    None,
     "Which of two records with one key wins.",
     otherwise="EVENT_TIME_ORDERING where an ordering or event-time field is given, else COMMIT_TIME_ORDERING",
 )
-RECORD_KEY = Option(
+RECORD_KEY = optional(
     property_keys.WRITTEN_RECORD_KEY,
     NAMES,
-    None,
     'The fields of the record key, for a table that a write by format("eventide") creates.',
     otherwise="none; nothing is created",
 )
-PARTITION_PATH = Option(
+PARTITION_PATH = optional(
     property_keys.WRITTEN_PARTITION_PATH,
     NAMES,
-    None,
     "The fields of the partition path of that table.",
     otherwise="none; the table has no partitions",
 )
-ORDERING = Option(
-    property_keys.WRITTEN_ORDERING,
-    TEXT,
-    None,
-    "The ordering field of that table.",
-    otherwise="the event-time field",
+ORDERING = optional(
+    property_keys.WRITTEN_ORDERING, TEXT, "The ordering field of that table.", otherwise="the event-time field"
 )
 HIVE_STYLE = Option(
-    property_keys.HIVE_STYLE_PARTITIONING,
-    FLAG,
-    True,
-    "Whether partition paths have the form `field=value`.",
+    property_keys.HIVE_STYLE_PARTITIONING, FLAG, True, "Whether partition paths have the form `field=value`."
 )
-URL_ENCODE = Option(
-    property_keys.URL_ENCODE_PARTITIONING,
-    FLAG,
-    False,
-    "Whether partition paths are URL-encoded.",
-)
-KEY_GENERATOR = Option(
+URL_ENCODE = Option(property_keys.URL_ENCODE_PARTITIONING, FLAG, False, "Whether partition paths are URL-encoded.")
+KEY_GENERATOR = optional(
     property_keys.WRITTEN_KEY_GENERATOR_CLASS,
     TEXT,
-    None,
     "The key generator, by class or type.",
     otherwise="the one that fits the fields",
     aliases=(property_keys.WRITTEN_KEY_GENERATOR_TYPE,),

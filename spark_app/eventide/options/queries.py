@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from eventide_core.config.option import TEXT, Option, choice
+from eventide_core.config.option import TEXT, Option, choice, optional
 
 
 class QueryType(StrEnum):
@@ -25,36 +25,22 @@ QUERY_TYPE = Option(
     "The kind of query.",
     aliases=("hoodie.datasource.view.type",),
 )
-AS_OF = Option(
-    "as.of.instant",
-    TEXT,
-    None,
-    "A snapshot as of this instant, including it.",
-    otherwise="now",
+AS_OF = optional("as.of.instant", TEXT, "A snapshot as of this instant, including it.", otherwise="now")
+AS_OF_WATERMARK = optional(
+    "as.of.watermark", TEXT, "A read-optimized query as of a watermark, a T. Hudi has no such key."
 )
-AS_OF_WATERMARK = Option(
-    "as.of.watermark",
-    TEXT,
-    None,
-    "A read-optimized query as of a watermark, a T. Hudi has no such key.",
+AS_OF_TAG = optional(
+    "as.of.tag", TEXT, "A snapshot or read-optimized query as of the savepoint with this tag. Hudi has no such key."
 )
-AS_OF_TAG = Option(
-    "as.of.tag",
-    TEXT,
-    None,
-    "A snapshot or read-optimized query as of the savepoint with this tag. Hudi has no such key.",
-)
-BEGIN = Option(
+BEGIN = optional(
     "hoodie.datasource.read.begin.instanttime",
     TEXT,
-    None,
     "The begin of an incremental query, excluding it: a completion time (on version 6 an instant), or `earliest`.",
     otherwise="none; an incremental query needs one",
 )
-END = Option(
+END = optional(
     "hoodie.datasource.read.end.instanttime",
     TEXT,
-    None,
     "The end of an incremental query, including it.",
     otherwise="the last commit",
 )
@@ -65,15 +51,7 @@ INCREMENTAL_FORMAT = Option(
     "What an incremental query returns: the rows that changed, or with cdc each change (op, ts_ms, before, after) of a "
     "table with change data capture.",
 )
-DELETE_FIELD = Option(
-    "hoodie.payload.delete.field",
-    TEXT,
-    None,
-    "The column by which a record deletes its key, for readers. Needs the marker.",
+DELETE_FIELD = optional(
+    "hoodie.payload.delete.field", TEXT, "The column by which a record deletes its key, for readers. Needs the marker."
 )
-DELETE_MARKER = Option(
-    "hoodie.payload.delete.marker",
-    TEXT,
-    None,
-    "The value of that column that deletes.",
-)
+DELETE_MARKER = optional("hoodie.payload.delete.marker", TEXT, "The value of that column that deletes.")

@@ -1,6 +1,6 @@
 """The options of streams, and of writes with format("eventide")."""
 
-from eventide_core.config.option import BYTES, FLAG, TEXT, WHOLE_NUMBER, Option, choice, one_of
+from eventide_core.config.option import BYTES, FLAG, TEXT, WHOLE_NUMBER, Option, choice, one_of, optional
 from eventide_core.table.settings.write_shape import WriteOperation
 
 WRITE_OPERATION = Option(
@@ -17,16 +17,10 @@ PARTITION_OVERWRITE_MODE = Option(
     "of its rows. Spark does not pass its session's setting on.",
 )
 COMPACT_INLINE = Option(
-    "hoodie.compact.inline",
-    FLAG,
-    False,
-    "Compacts after each batch where the trigger says that a compaction is due.",
+    "hoodie.compact.inline", FLAG, False, "Compacts after each batch where the trigger says that a compaction is due."
 )
 COMPACT_SCHEDULE_INLINE = Option(
-    "hoodie.compact.schedule.inline",
-    FLAG,
-    False,
-    "Plans such a compaction and does not run it.",
+    "hoodie.compact.schedule.inline", FLAG, False, "Plans such a compaction and does not run it."
 )
 COMPACT_ASYNC = Option(
     "hoodie.datasource.compaction.async.enable",
@@ -47,10 +41,9 @@ STREAM_START = Option(
     "earliest",
     "Where a stream of the changes of a table begins: earliest, latest, or after an instant.",
 )
-STREAM_IDENTIFIER = Option(
+STREAM_IDENTIFIER = optional(
     "hoodie.datasource.write.streaming.checkpoint.identifier",
     TEXT,
-    None,
     "The name of the stream.",
     otherwise='the id of the query; format("eventide") needs a name',
 )
@@ -61,21 +54,14 @@ STREAM_RETRY_COUNT = Option(
     "How often a batch is retried where another writer was in the way.",
 )
 STREAM_RETRY_INTERVAL_MS = Option(
-    "hoodie.datasource.write.streaming.retry.interval.ms",
-    WHOLE_NUMBER,
-    2000,
-    "The pause before a retry.",
+    "hoodie.datasource.write.streaming.retry.interval.ms", WHOLE_NUMBER, 2000, "The pause before a retry."
 )
 STREAM_WATERMARK_AS_THRESHOLD = Option(
-    "eventide.stream.watermark.as.threshold",
-    FLAG,
-    False,
-    "Takes the stream's own watermark as T.",
+    "eventide.stream.watermark.as.threshold", FLAG, False, "Takes the stream's own watermark as T."
 )
-SOURCES = Option(
+SOURCES = optional(
     "eventide.sources",
     TEXT,
-    None,
     'What the rows of a write or a stream were made of, as JSON: {"/lake/trips": STATE, ...}. STATE is the instant of the '
     "compaction after which the rows were read; a T, if they were made of everything before it; or `consumer:NAME`, the "
     f"window of the batch of a stream of windows, which has the same `{STREAM_IDENTIFIER}`.",

@@ -1,31 +1,26 @@
 """The options of a stream of windows: the arguments of `Table.windows`, each as an option of its own."""
 
 from eventide_core.action.windows.progress import LatePolicy
-from eventide_core.config.option import FLAG, TEXT, Option, choice
+from eventide_core.config.option import FLAG, TEXT, Option, choice, optional
 
-EVERY = Option(
+EVERY = optional(
     "windows",
     TEXT,
-    None,
     "The length of the windows, such as 15m, 1h, or 1d: each batch of the stream is a closed window of event time. Needs "
     "`consumer`.",
     otherwise="none; the stream is of the table's changes",
 )
-CONSUMER = Option("consumer", TEXT, None, "Who gets the windows, each of them once.")
+CONSUMER = optional("consumer", TEXT, "Who gets the windows, each of them once.")
 TIME_ZONE = Option("windows.time.zone", TEXT, "UTC", "Where days and hours begin.")
-SINCE = Option(
-    "windows.since", TEXT, None, "The first window of a new consumer holds this T.", otherwise="the earliest event time"
+SINCE = optional(
+    "windows.since", TEXT, "The first window of a new consumer holds this T.", otherwise="the earliest event time"
 )
 LATE = Option(
-    "windows.late",
-    choice(LatePolicy),
-    LatePolicy.REDELIVER,
-    "What happens to a done window that late data changes.",
+    "windows.late", choice(LatePolicy), LatePolicy.REDELIVER, "What happens to a done window that late data changes."
 )
-CORRECTIONS_FOR = Option(
+CORRECTIONS_FOR = optional(
     "windows.corrections.for",
     TEXT,
-    None,
     "How long before the next window a window may begin that is corrected.",
     otherwise="ever",
 )

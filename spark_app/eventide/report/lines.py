@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from eventide.report.axis import Axis, window
 from eventide.report.drawing import WIDTH, grid, ticks
-from eventide.report.words import shown
+from eventide.report.tables import shown
 from eventide_core.errors import counted, format_timestamp
 from eventide_core.service.facts.compaction_history import PastCompaction
 

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from eventide.report.coverage import Role
+from eventide.report.tables import shown
 from eventide.report.whole_file import appearing_whole
-from eventide.report.words import shown
 from eventide_core.errors import ConfigError
 
 _STYLE = """

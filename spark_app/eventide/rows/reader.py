@@ -17,9 +17,8 @@ import pyarrow.compute as pc
 
 from eventide.rows.row_filter import Filter, filter_expression, selected, shown
 from eventide.spark.engine import task_count
-from eventide.spark.list_columns import batches_with_lists
 from eventide.spark.parquet import divided, parquet_frame
-from eventide.spark.types import spark_schema_of
+from eventide.spark.types import batches_with_lists, spark_schema_of
 from eventide.spark.workers import ship_packages
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
 from eventide_adapters.format.merge.sought import Sought

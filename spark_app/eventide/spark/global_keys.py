@@ -22,9 +22,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.spark.engine import parallelism
-from eventide.spark.list_columns import batches_with_lists
 from eventide.spark.packed_rows import RecordBatches, gathered
-from eventide.spark.types import spark_schema_of
+from eventide.spark.types import batches_with_lists, spark_schema_of
 from eventide_adapters.format.columns.java_hash import file_group_numbers
 from eventide_adapters.format.log_file.ordering_values import orderings_of
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader

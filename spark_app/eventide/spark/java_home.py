@@ -52,10 +52,8 @@ exec {java} "$@" ${{option:+--add-modules}}
 """
 
 
-class JavaNotFoundError(EventideError, LookupError):
+class JavaNotFoundError(EventideError, LookupError, exit_code=2):
     """No Java was found that Spark can run on."""
-
-    exit_code = 2
 
 
 def find_java_home(*, environment: Mapping[str, str] = os.environ, installed: tuple[str, ...] = INSTALLED_JAVA) -> str:

@@ -1,12 +1,13 @@
-"""Converts between the types of Spark and of Arrow, with whichever version of PySpark is installed."""
+"""Converts between the types of Spark and of Arrow, with whichever version of PySpark is installed.
 
-from collections.abc import Callable, Sequence
+Columns for Spark's reader of Arrow data have lists for vectors, and microseconds for all times.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-
-from eventide.spark.list_columns import with_lists
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -59,3 +60,34 @@ def with_names(frame: Any, renamed: Callable[[Sequence[str]], Sequence[str]]) ->
             for own, f in pairs
         ]
     )
+
+
+def with_lists(schema: pa.Schema) -> pa.Schema:
+    """The schema with lists instead of fixed-size lists, and with timestamps in microseconds."""
+    return pa.schema([_spark_field(field) for field in schema])
+
+
+def batches_with_lists(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The batches with the types of `with_lists`."""
+    for batch in batches:
+        wanted = with_lists(batch.schema)
+        yield batch if wanted == batch.schema else batch.cast(wanted)
+
+
+def _spark_type(kind: Any) -> Any:
+    types = pa.types
+    if types.is_fixed_size_list(kind):
+        return pa.list_(kind.value_field)
+    if types.is_timestamp(kind):
+        return pa.timestamp("us", kind.tz)
+    if not types.is_nested(kind):
+        return kind
+    if types.is_map(kind):
+        of_fields: Any = pa.map_  # its stubs have types alone, which may all be null
+        return of_fields(kind.key_field, _spark_field(kind.item_field))
+    fields = [_spark_field(kind.field(place)) for place in range(kind.num_fields)]
+    return pa.struct(fields) if types.is_struct(kind) else pa.list_(fields[0])
+
+
+def _spark_field(field: "pa.Field[Any]") -> "pa.Field[Any]":
+    return field.with_type(_spark_type(field.type))

@@ -17,9 +17,13 @@ from eventide.table.maintenance import TableMaintenance
 from eventide.table.open_table import task_engine
 from eventide.table.schema import TableSchema
 from eventide.table.writes import TableWrites
+from eventide_core.action.compaction.request import CompactionRequest
+from eventide_core.action.freshness.freshness import Freshness, derived_freshness
 from eventide_core.config import SANITIZE_NAMES
 from eventide_core.errors import ConfigError, EventideError, NothingToDoError
-from eventide_core.ports import Progress
+from eventide_core.ports import Progress, UnreadableEventTime
+from eventide_core.service.state.table import TableState, read_from
+from eventide_core.table.records.event_time import Moment
 from eventide_core.table.timeline.plans import CutMode
 
 # A method imports what only it needs.
@@ -32,12 +36,7 @@ if TYPE_CHECKING:
     from eventide.results.show import TableDescription
     from eventide.rows.given import CutName, TaskEngine
     from eventide.table.table_service import TableService
-    from eventide_core.action.compaction.request import CompactionRequest
-    from eventide_core.action.freshness.freshness import Freshness
-    from eventide_core.ports import UnreadableEventTime
     from eventide_core.service.compaction.result import CompactionResult, Ended
-    from eventide_core.service.state.table import TableState
-    from eventide_core.table.records.event_time import Moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +130,7 @@ class Table(TableWrites, TableSchema, TableMaintenance):
 
     def plan_compaction(
         self,
-        before: "Moment | None" = None,
+        before: Moment | None = None,
         *,
         data_latency_seconds: int | None = None,
         cut: "CutName | None" = None,
@@ -165,7 +164,7 @@ class Table(TableWrites, TableSchema, TableMaintenance):
         self,
         plan: "Plan | None" = None,
         *,
-        before: "Moment | None" = None,
+        before: Moment | None = None,
         data_latency_seconds: int | None = None,
         cut: "CutName | None" = None,
         link_mode: str | None = None,
@@ -250,37 +249,32 @@ class Table(TableWrites, TableSchema, TableMaintenance):
             self._application, compaction_request(self.options, Overrides(cut=cut, link_mode=link_mode))
         )
 
-    def freshness(self, *, is_exact: bool = True) -> "Freshness":
+    def freshness(self, *, is_exact: bool = True) -> Freshness:
         """The current freshness of the read-optimized table. That of a derived table is no later than its sources had.
 
         After an exact cut, it says whether the view is exact there, for which it reads the footer of each base file, unless
         `is_exact` is false.
         """
-        from eventide_core.service.state.table import read_from
 
-        def measured(state: "TableState") -> "Freshness":
+        def measured(state: TableState) -> Freshness:
             fresh = self._application.freshness.now(state)
             own = self._application.exact_views.with_exactness(state, fresh) if is_exact else fresh
             return self._application.with_sources(state, own)
 
         return read_from(self.state, measured)
 
-    def freshness_by_partition(self) -> "Mapping[str, Freshness]":
-        from eventide_core.action.freshness.derived import derived_freshness
+    def freshness_by_partition(self) -> Mapping[str, Freshness]:
         from eventide_core.service.facts.sources import source_notes
-        from eventide_core.service.state.table import read_from
 
-        def measured(state: "TableState") -> "Mapping[str, Freshness]":
+        def measured(state: TableState) -> Mapping[str, Freshness]:
             notes = source_notes(self._application.files, state)
             by_partition = self._application.freshness.by_partition(state)
             return {partition: derived_freshness(own, notes) for partition, own in by_partition.items()}
 
         return read_from(self.state, measured)
 
-    def unreadable_event_times(self) -> "tuple[UnreadableEventTime, ...]":
+    def unreadable_event_times(self) -> tuple[UnreadableEventTime, ...]:
         """A few of the log records whose event time cannot be read, and because of which there is no watermark."""
-        from eventide_core.service.state.table import read_from
-
         return read_from(self.state, self._application.freshness.unreadable)
 
     def __repr__(self) -> str:
@@ -363,7 +357,7 @@ def _plan_of(plan: object) -> "Plan":
     return plan
 
 
-def _schedule(application: Application, request: "CompactionRequest", *, is_for_later: bool) -> "Plan":
+def _schedule(application: Application, request: CompactionRequest, *, is_for_later: bool) -> "Plan":
     from eventide.results.plan import Plan
 
     draft = application.scheduler.schedule(request, is_for_later=is_for_later)

@@ -148,7 +148,7 @@ class Windows:
     renew: bool = False
 
     def __iter__(self) -> Iterator[Window]:
-        runner, take_over = self._application.new_runner(), self.take_over
+        runner, take_over = self._application.new_uuid(), self.take_over
         while True:
             window = self.take(runner, take_over=take_over)
             if window is None:

@@ -13,7 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 import eventide
 from eventide import Table
-from eventide.bootstrap import assemble
+from eventide.bootstrap import Application, assemble
 from eventide.options.streams import (
     COMPACT_ASYNC,
     COMPACT_INLINE,
@@ -30,6 +30,7 @@ from eventide_core.config import (
 )
 from eventide_core.errors import ConfigError, WriteConflictError
 from eventide_core.ports import NoProgress
+from eventide_core.service.write.batch import BatchWriter
 from eventide_core.table.settings.stream_batch import BATCH_KEY, StreamBatch
 from eventide_core.table.settings.write_shape import WriteOperation
 from eventide_core.table.timeline.instant import Action
@@ -45,6 +46,10 @@ EARLY = {
     "hoodie.cleaner.commits.retained": "1",
     "hoodie.compact.inline.max.delta.commits": "1",
 }
+
+
+def batches_of(application: Application) -> BatchWriter:
+    return BatchWriter(application.files, application.append)
 
 
 def rows(*values: tuple[str, int, str]) -> pa.Table:
@@ -126,7 +131,7 @@ def test_a_batch_that_is_replayed_is_written_once(version: int, tmp_path: Path, 
     query = run(stream(spark, tmp_path / "in"), fail_once, tmp_path / "checkpoint")
     assert written == [True, True, False, True]
     assert seen(table.snapshot().to_arrow()) == {"a": "a3", "b": "b2", "c": "c1", "d": "d9", "z": "z"}
-    assert assemble(table.uri, {}).batches.last_written(str(query.id)) == 2
+    assert batches_of(assemble(table.uri, {})).last_written(str(query.id)) == 2
 
 
 def test_a_batch_that_another_driver_writes_at_the_same_time_is_written_once(tmp_path: Path) -> None:
@@ -136,12 +141,12 @@ def test_a_batch_that_another_driver_writes_at_the_same_time_is_written_once(tmp
     insert = WriteOperation.INSERT
     pending = slow.append.begin(insert, incoming_records(slow, insert, BATCHES[0]), NoProgress(), batch.extra_metadata)
     fast = assemble(table.uri, table.options)
-    assert fast.batches.write(batch, insert, incoming_records(fast, insert, BATCHES[0]), NoProgress()) is not None
+    assert batches_of(fast).write(batch, insert, incoming_records(fast, insert, BATCHES[0]), NoProgress()) is not None
     with pytest.raises(WriteConflictError, match="batch 0 of the stream s"):
         slow.append.complete(pending)
     other = StreamBatch("another stream", 0)
-    assert slow.batches.write(other, insert, incoming_records(slow, insert, rows(("x", 1, "x"))), NoProgress())
-    assert slow.batches.write(batch, insert, incoming_records(slow, insert, BATCHES[0]), NoProgress()) is None
+    assert batches_of(slow).write(other, insert, incoming_records(slow, insert, rows(("x", 1, "x"))), NoProgress())
+    assert batches_of(slow).write(batch, insert, incoming_records(slow, insert, BATCHES[0]), NoProgress()) is None
     assert seen(table.snapshot().to_arrow()) == {"a": "a1", "b": "b2", "x": "x"}
 
 
@@ -237,7 +242,7 @@ def test_the_format_writes_reads_and_streams(tmp_path: Path, spark: SparkSession
     streamed = streamed.option(STREAM_IDENTIFIER, "s").options(**SMALL)
     streamed.trigger(availableNow=True).start(path).awaitTermination()
     assert seen(table.snapshot().to_arrow()) == TRUTH
-    assert assemble(path, {}).batches.last_written("s") == 1
+    assert batches_of(assemble(path, {})).last_written("s") == 1
 
     kept = seen(table.read_optimized().to_arrow())
     table.tag("then", as_of_watermark=T_MS)

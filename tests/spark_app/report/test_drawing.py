@@ -12,7 +12,7 @@ from eventide import Table
 from eventide.report.axis import window
 from eventide.report.coverage import FileCoverage, Role, SliceCoverage
 from eventide.report.drawing import WIDTH, coverage_axis, draw_coverage
-from eventide.report.words import named
+from eventide.report.tables import named
 from eventide_core.config import BUCKETS, CLOCK_SKEW_MS
 from eventide_core.table.records.event_time import EventTimeRange
 from support.columns import schema_of

@@ -11,10 +11,9 @@ import pyarrow as pa
 import pytest
 
 from eventide import ConfigError, Table
-from eventide.report.advice import code_of
+from eventide.report.page import code_of
 from eventide.report.style import page, write_page
-from eventide.report.tables import html_table
-from eventide.report.words import shown
+from eventide.report.tables import html_table, shown
 from eventide_core.config import BUCKETS, CLOCK_SKEW_MS
 from eventide_core.errors import format_timestamp
 from support import golden

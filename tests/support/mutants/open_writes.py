@@ -12,8 +12,8 @@ from eventide.testing.oracle import Order
 from eventide_core.action.compaction import quiet_moment
 from eventide_core.action.compaction.quiet_moment import QuietMoment
 from eventide_core.action.compaction.slice_selection import SliceFacts
+from eventide_core.service.compaction import completion
 from eventide_core.service.compaction import run as run_compaction
-from eventide_core.service.compaction import validity
 from eventide_core.service.compaction.run import CompactionRunner
 from eventide_core.service.scheduling import draft, planned_slices, replan, slice_facts
 from eventide_core.service.scheduling import schedule as schedule_compaction
@@ -131,7 +131,7 @@ def _pending_writes_ignored(patch: pytest.MonkeyPatch) -> None:
 
 def _late_writes_ignored(patch: pytest.MonkeyPatch) -> None:
     """Writes with an earlier instant than the plan's that became visible after the plan was made."""
-    patch.setattr(validity, "open_at", lambda *_: ())
+    patch.setattr(completion, "open_at", lambda *_: ())
     writer_unchecked(patch)
 
 

@@ -53,7 +53,7 @@ from eventide_adapters.format.parquet.threads import prefetch, processors, threa
 from eventide_core.access.threads import Handed, Threads
 from eventide_core.errors import CorruptBaseFileError, RecordDecodeError
 from eventide_core.ports import OutputFile, Storage
-from eventide_core.table.files.base_columns import columns_in_base
+from eventide_core.table.files.slice_read import columns_in_base
 from eventide_core.table.records.column_names import FileColumns
 from eventide_core.table.records.record_shape import RecordShape
 from eventide_core.table.records.schema import RECORD_KEY, AvroSchema

@@ -22,7 +22,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from eventide_core.config import Options
-from eventide_core.config.option import NAMES, Option
+from eventide_core.config.option import NAMES, optional
 from eventide_core.errors import ConfigError, EventideError, RecordMergerError
 from eventide_core.table.records.custom_merger import CustomMerger, CustomMergers
 from eventide_core.table.records.record_order import MergeRule
@@ -34,10 +34,9 @@ if TYPE_CHECKING:
 
     from eventide_core.table.records.record_shape import RecordShape
 
-RECORD_MERGERS = Option(
+RECORD_MERGERS = optional(
     MERGERS_OPTION,
     NAMES,
-    None,
     "Python classes that merge as the Java mergers of the tables' owners do: `STRATEGY_ID=module:Class`, several with "
     "commas between. The strategy ID is the table's `hoodie.record.merge.strategy.id`.",
     otherwise="none",

@@ -30,7 +30,7 @@ from eventide_core.table.records.schema import COMMIT_TIME, RECORD_KEY
 
 @dataclass(frozen=True, slots=True)
 class ArrowSliceReader:
-    """ports.SliceReader over a storage.
+    """Reads slices of a storage.
 
     With `sought`, it may leave out rows that the filter does not keep, and the files that hold them. `few_rows`: the caller
     will soon stop, so that batches have no more rows than that.

@@ -24,9 +24,8 @@ from eventide_adapters.format.log_file.records import DataBlock, DeleteBlock
 from eventide_adapters.format.parquet.filter_proof import excluded
 from eventide_adapters.format.parquet.open_file import open_base
 from eventide_core.ports import Storage
-from eventide_core.table.files.base_columns import columns_in_base
 from eventide_core.table.files.log_block import BlockType
-from eventide_core.table.files.slice_read import ChangeRead, SliceRead
+from eventide_core.table.files.slice_read import ChangeRead, SliceRead, columns_in_base
 from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.records.record_shape import RecordShape
 from eventide_core.table.records.schema import META_FIELDS, RECORD_KEY

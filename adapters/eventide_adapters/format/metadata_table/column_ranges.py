@@ -27,8 +27,7 @@ from eventide_adapters.format.parquet.legacy_calendar import LegacyCalendar
 from eventide_adapters.format.parquet.open_file import OpenBaseFile, open_base
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.ports import Storage
-from eventide_core.table.files.base_columns import columns_in_base
-from eventide_core.table.files.slice_read import BlockFilter
+from eventide_core.table.files.slice_read import BlockFilter, columns_in_base
 from eventide_core.table.records.record_shape import RecordShape
 
 _NAMESPACE = "org.apache.hudi.avro.model"

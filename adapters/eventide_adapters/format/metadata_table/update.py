@@ -58,20 +58,10 @@ from eventide_core.table.files.file_slice import FileSlice
 from eventide_core.table.files.table_path import METADATA_DIRECTORY
 from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.settings import metadata_table as names
-from eventide_core.table.settings.metadata_table import (
-    BLOOM_FILTERS,
-    COLUMN_STATS,
-    FILES,
-    PARTITION_STATS,
-    REBUILD_CURE,
-    RECORD_INDEX,
-    SECONDARY_INDEX_PREFIX,
-    RowChange,
-    kind_of,
-)
+from eventide_core.table.settings.metadata_table import RowChange, kind_of
 from eventide_core.table.timeline.commit_metadata import SCHEMA_KEY
 
-_OVER_ROWS: Final = frozenset((PARTITION_STATS, RECORD_INDEX))
+_OVER_ROWS: Final = frozenset((names.PARTITION_STATS, names.RECORD_INDEX))
 
 KeyedValues = list[tuple[str, Value | None]]
 """Keys with values; None for a deleted key."""
@@ -89,14 +79,14 @@ def prepared_update(
     if known is not None and known.is_completed:
         return MetadataUpdate(reader, instant, None, {})
     read_ahead(reader, instant, changes, contents)
-    records: dict[str, KeyedValues] = {FILES: _files_records(changes)}
-    if COLUMN_STATS in reader.facts.partitions:
+    records: dict[str, KeyedValues] = {names.FILES: _files_records(changes)}
+    if names.COLUMN_STATS in reader.facts.partitions:
         statistics = statistics_of(reader, changes, contents)
-        records[COLUMN_STATS] = list(statistics.column_stats())
-        if PARTITION_STATS in reader.facts.partitions:
-            records[PARTITION_STATS] = list(statistics.partition_stats())
-    if BLOOM_FILTERS in reader.facts.partitions:
-        records[BLOOM_FILTERS] = _bloom_filters(instant, changes, contents)
+        records[names.COLUMN_STATS] = list(statistics.column_stats())
+        if names.PARTITION_STATS in reader.facts.partitions:
+            records[names.PARTITION_STATS] = list(statistics.partition_stats())
+    if names.BLOOM_FILTERS in reader.facts.partitions:
+        records[names.BLOOM_FILTERS] = _bloom_filters(instant, changes, contents)
     by_value = {partition: _by_value(reader, partition, changes) for partition in reader.facts.partitions}
     dropped = [partition for partition, of_partition in by_value.items() if of_partition is None]
     _check_no_plan(reader, dropped)
@@ -134,9 +124,9 @@ def read_ahead(reader: MetadataTableReader, instant: str, changes: FileChanges, 
     Raises UnsupportedTableError for column statistics of an unknown form.
     """
     questions: list[Question] = []
-    if COLUMN_STATS in reader.facts.partitions:
+    if names.COLUMN_STATS in reader.facts.partitions:
         questions += statistics_of(reader, changes, contents).questions()
-    if BLOOM_FILTERS in reader.facts.partitions:
+    if names.BLOOM_FILTERS in reader.facts.partitions:
         questions += [Question(filter_of_base, (file.path,)) for file in _bases(changes)]
     indexes = _key_indexes(reader, instant, changes)
     if _staging(instant, changes) is None:  # otherwise, `_key_logs` asks about keys
@@ -193,10 +183,10 @@ def _key_indexes(
         return {}
     indexes: dict[str, tuple[KeyIndexRules, Sequence[Question]]] = {}
     for partition in reader.facts.partitions:
-        if partition == RECORD_INDEX:
+        if partition == names.RECORD_INDEX:
             rules = RecordIndexRules.of(instant, changes, is_utc=reader.has_utc_instants)
             indexes[partition] = rules, key_questions(changes)
-        elif kind_of(partition) == SECONDARY_INDEX_PREFIX:
+        elif kind_of(partition) == names.SECONDARY_INDEX_PREFIX:
             index = SecondaryIndex(index_definition(reader.storage, partition))
             if index.is_followed(changes.written):
                 indexes[partition] = index, index.questions(changes)
@@ -229,7 +219,7 @@ def _slices(reader: MetadataTableReader, partition: str) -> tuple[FileSlice, ...
     slices = reader.slices(partition)
     if not slices:
         raise UnsupportedTableError(
-            f"{METADATA_DIRECTORY}/{partition} has no files, although the table names it; {REBUILD_CURE}"
+            f"{METADATA_DIRECTORY}/{partition} has no files, although the table names it; {names.REBUILD_CURE}"
         )
     return slices
 
@@ -242,12 +232,12 @@ def _form(reader: MetadataTableReader, file_slice: FileSlice, instant: str) -> L
 
 def _schema(reader: MetadataTableReader, file_slice: FileSlice) -> AvroSchema:
     """The latest schema in the file group. A file group that never had a record uses that of `files`."""
-    for candidate in (file_slice, *reader.slices(FILES)):
+    for candidate in (file_slice, *reader.slices(names.FILES)):
         schema = reader.schema(candidate)
         if schema is not None:
             return schema
     raise UnsupportedTableError(
-        f"{reader.storage.root}: no file of the metadata table contains its schema; {REBUILD_CURE}"
+        f"{reader.storage.root}: no file of the metadata table contains its schema; {names.REBUILD_CURE}"
     )
 
 

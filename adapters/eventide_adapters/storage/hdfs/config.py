@@ -22,7 +22,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from eventide_adapters.storage.secret_texts import refuse_user_info
-from eventide_core.config.option import TEXT, Option, Options, choice, whole_number
+from eventide_core.config.option import TEXT, Option, Options, choice, optional, whole_number
 from eventide_core.errors import ConfigError
 
 _SPARK = "spark.hadoop."
@@ -39,66 +39,42 @@ class BytesBy(StrEnum):
     LIBHDFS = "libhdfs"
 
 
-USER = Option(
+USER = optional(
     "hadoop.user.name",
     TEXT,
-    None,
     "The user who asks the NameNode.",
     otherwise="HADOOP_USER_NAME, else the user of the process",
 )
-DELEGATION_TOKEN = Option(
-    "hdfs.delegation.token",
-    TEXT,
-    None,
-    "A token as `hdfs fetchdt --webservice` prints it. No message shows it.",
-    secret=True,
+DELEGATION_TOKEN = optional(
+    "hdfs.delegation.token", TEXT, "A token as `hdfs fetchdt --webservice` prints it. No message shows it.", secret=True
 )
-PRINCIPAL = Option(
+PRINCIPAL = optional(
     "hdfs.kerberos.principal",
     TEXT,
-    None,
     "The Kerberos principal who asks the NameNode.",
     otherwise="that of the keytab or the ticket cache",
 )
-KEYTAB = Option(
+KEYTAB = optional(
     "hdfs.kerberos.keytab",
     TEXT,
-    None,
     "A keytab of that principal, on the driver.",
     otherwise="the ticket cache, which `kinit` fills",
 )
-BYTES = Option(
-    "hdfs.bytes",
-    choice(BytesBy),
-    BytesBy.WEBHDFS,
-    "What moves the bytes of files.",
-)
-POLICY = Option(
-    "dfs.http.policy",
-    TEXT,
-    "HTTP_ONLY",
-    "HTTPS_ONLY uses TLS.",
-)
-HTTP_ADDRESS = Option(
+BYTES = Option("hdfs.bytes", choice(BytesBy), BytesBy.WEBHDFS, "What moves the bytes of files.")
+POLICY = Option("dfs.http.policy", TEXT, "HTTP_ONLY", "HTTPS_ONLY uses TLS.")
+HTTP_ADDRESS = optional(
     "dfs.namenode.http-address",
     TEXT,
-    None,
     "Web addresses of `hdfs://NAME`, separated by commas; with the suffix `.NAME.*`, those of a name service.",
     otherwise="port 9870 of the host NAME",
 )
-HTTPS_ADDRESS = Option(
+HTTPS_ADDRESS = optional(
     "dfs.namenode.https-address",
     TEXT,
-    None,
     "The same where the policy is HTTPS_ONLY.",
     otherwise="port 9871 of the host NAME",
 )
-TIMEOUT_SECONDS = Option(
-    "hdfs.request-timeout",
-    whole_number(at_least=1),
-    60,
-    "Seconds that a request may take.",
-)
+TIMEOUT_SECONDS = Option("hdfs.request-timeout", whole_number(at_least=1), 60, "Seconds that a request may take.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ from eventide_core.errors import RefusedError, StorageAccessError
 _ROUNDS: Final = 5
 # A failover takes as long as ZooKeeper and the fencing of the old NameNode: half a minute is usual.
 _ROUNDS_OF_SEVERAL: Final = 12
+_AUTHORITIES = "SSL_CERT_FILE"  # OpenSSL's own variable for the file of trusted certificates
 _PAUSE_SECONDS: Final = 0.2
 _PAUSE_SECONDS_MAX: Final = 10.0
 _SEND_BYTES: Final = 4 << 20
@@ -260,7 +261,9 @@ class WebHdfs:
         timeout, is_tls = self.config.timeout_seconds, parts.scheme == "https"
         count_request()
         connection = (
-            HTTPSConnection(parts.netloc, timeout=timeout, blocksize=_SEND_BYTES, context=_tls(_authorities()))
+            HTTPSConnection(
+                parts.netloc, timeout=timeout, blocksize=_SEND_BYTES, context=_tls(os.environ.get(_AUTHORITIES))
+            )
             if is_tls
             else HTTPConnection(parts.netloc, timeout=timeout, blocksize=_SEND_BYTES)
         )
@@ -309,11 +312,6 @@ def _excluded(lost_nodes: Sequence[str]) -> dict[str, str]:
 
 def _pause(attempt: int) -> None:
     time.sleep(min(_PAUSE_SECONDS * 2**attempt, _PAUSE_SECONDS_MAX))
-
-
-def _authorities() -> str | None:
-    """The file of trusted certificates that OpenSSL's own variable names."""
-    return os.environ.get("SSL_CERT_FILE")
 
 
 @cache

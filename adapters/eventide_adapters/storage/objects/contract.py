@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import BinaryIO, Final, Protocol
 
-from eventide_core.config.option import FLAG, TEXT, Option
+from eventide_core.config.option import FLAG, TEXT, Option, optional
 
 UNSAFE_WRITES = Option(
     "eventide.storage.unsafe.writes",
@@ -11,12 +11,8 @@ UNSAFE_WRITES = Option(
     False,
     "Promises that nobody else writes, which allows a store that ignores `If-None-Match` and similar conditions.",
 )
-FSSPEC = Option(
-    "fsspec.*",
-    TEXT,
-    None,
-    "On gs:// and abfs://, keywords of gcsfs and adlfs.",
-    otherwise="credentials from the environment",
+FSSPEC = optional(
+    "fsspec.*", TEXT, "On gs:// and abfs://, keywords of gcsfs and adlfs.", otherwise="credentials from the environment"
 )
 
 # A larger object is sent in parts of this size if the store supports it. S3 allows 10,000 parts of at least 5 MiB (the last

@@ -10,79 +10,57 @@ from urllib.parse import urlsplit
 from eventide_adapters import aws_credentials
 from eventide_adapters.storage.objects import contract
 from eventide_adapters.storage.secret_texts import refuse_user_info, secrets_in
-from eventide_core.config.option import FLAG, TEXT, Option, Options, whole_number
+from eventide_core.config.option import FLAG, TEXT, Option, Options, optional, whole_number
 from eventide_core.errors import ConfigError
 
-ENDPOINT = Option(
+ENDPOINT = optional(
     "s3.endpoint",
     TEXT,
-    None,
     "The address of the store.",
     otherwise="Amazon's, or AWS_ENDPOINT_URL",
     aliases=("fs.s3a.endpoint",),
 )
-REGION = Option(
+REGION = optional(
     "s3.region",
     TEXT,
-    None,
     "The region of the bucket.",
     otherwise="as the AWS tools find it",
     aliases=("fs.s3a.endpoint.region",),
 )
-ACCESS_KEY = Option(
+ACCESS_KEY = optional(
     "s3.access-key-id",
     TEXT,
-    None,
     "The access key. Needs the secret key.",
     otherwise="as the AWS tools find it",
     aliases=("fs.s3a.access.key", aws_credentials.ACCESS_KEY),
     secret=True,
 )
-SECRET_KEY = Option(
+SECRET_KEY = optional(
     "s3.secret-access-key",
     TEXT,
-    None,
     "The secret key, which no message shows.",
     otherwise="as the AWS tools find it",
     aliases=("fs.s3a.secret.key", aws_credentials.SECRET_KEY),
     secret=True,
 )
-SESSION_TOKEN = Option(
+SESSION_TOKEN = optional(
     "s3.session-token",
     TEXT,
-    None,
     "The token of temporary credentials, which no message shows.",
     otherwise="as the AWS tools find it",
     aliases=("fs.s3a.session.token", aws_credentials.SESSION_TOKEN),
     secret=True,
 )
-PROFILE = Option(
-    "s3.profile-name",
-    TEXT,
-    None,
-    "A profile in the files of the AWS tools.",
-    otherwise="AWS_PROFILE",
-)
-PATH_STYLE = Option(
+PROFILE = optional("s3.profile-name", TEXT, "A profile in the files of the AWS tools.", otherwise="AWS_PROFILE")
+PATH_STYLE = optional(
     "s3.path-style-access",
     FLAG,
-    None,
     "Whether buckets are directories of the endpoint, not hosts of their own.",
     otherwise="true for an endpoint that is not Amazon's",
     aliases=("fs.s3a.path.style.access",),
 )
-SSL = Option(
-    "fs.s3a.connection.ssl.enabled",
-    FLAG,
-    True,
-    "Whether an endpoint without a scheme uses TLS.",
-)
-TIMEOUT_SECONDS = Option(
-    "s3.request-timeout",
-    whole_number(at_least=1),
-    60,
-    "Seconds that a request may take.",
-)
+SSL = Option("fs.s3a.connection.ssl.enabled", FLAG, True, "Whether an endpoint without a scheme uses TLS.")
+TIMEOUT_SECONDS = Option("s3.request-timeout", whole_number(at_least=1), 60, "Seconds that a request may take.")
 _SPARK = "spark.hadoop."
 T = TypeVar("T")
 

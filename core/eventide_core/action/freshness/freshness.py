@@ -9,8 +9,8 @@ any T, so there is no watermark until its log file is merged.
 A copy-on-write table is complete: each commit puts its records into base files, so any T is reached.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from eventide_core.errors import format_timestamp
@@ -31,7 +31,7 @@ class Freshness:
     if there are none. `is_complete`: all records are in base files, and there are no watermark and no cut. `is_exact`:
     whether no base file holds an event time at or after an exact cut; None for a cut by whole log files, or where nobody
     looked, or footers don't show it. `sources`: what a derived table was made of, which holds its watermark back, too
-    (derived.py). `notes` state how event times were read, if the table doesn't.
+    (`derived_freshness`). `notes` state how event times were read, if the table doesn't.
     """
 
     watermark_ms: int | None
@@ -128,3 +128,24 @@ def publishable_cut(threshold_ms: int, left_out: Iterable[EventTimeRange], publi
         return None
     cut_ms = min([threshold_ms, *(times.min_ms for times in ranges if times.min_ms is not None)])
     return None if published_ms is not None and cut_ms < published_ms else cut_ms
+
+
+def derived_freshness(own: Freshness, sources: Sequence[SourceNote]) -> Freshness:
+    """The lower of a table's own freshness and that which its sources had.
+
+    If a source was read without a watermark, it is unknown what is missing, so there is no watermark then.
+    """
+    if not sources:
+        return own
+    bounds = [note.watermark_ms for note in sources if not note.is_complete]
+    if own.is_complete and not bounds:
+        return replace(own, sources=tuple(sources))
+    least = lowest(bounds if own.is_complete else [own.watermark_ms, *bounds])
+    return replace(own, watermark_ms=least, is_complete=False, sources=tuple(sources))
+
+
+def lowest(watermarks: Iterable[int | None]) -> int | None:
+    """The least of them; None if one is None."""
+    bounds = list(watermarks)
+    known = [watermark for watermark in bounds if watermark is not None]
+    return min(known) if known and len(known) == len(bounds) else None

@@ -17,28 +17,17 @@ from eventide_core.cure import Cure
 from eventide_core.errors import BusyError, MetadataTableBusyError, UnsupportedTableError
 from eventide_core.table.files.file_slice import FileSlice
 from eventide_core.table.files.table_path import METADATA_DIRECTORY
-from eventide_core.table.settings.metadata_table import (
-    BLOOM_FILTERS,
-    COLUMN_STATS,
-    EXPRESSION_INDEX_PREFIX,
-    FILES,
-    PARTITION_STATS,
-    RECORD_INDEX,
-    SECONDARY_INDEX_PREFIX,
-    MetadataTableFacts,
-    RowChange,
-    is_of_whole_table,
-    kind_of,
-)
+from eventide_core.table.settings import metadata_table
+from eventide_core.table.settings.metadata_table import MetadataTableFacts, RowChange, is_of_whole_table, kind_of
 from eventide_core.table.timeline.instant import Instant
 
-_BY_FILE: Final = frozenset((FILES, BLOOM_FILTERS))
-_BY_RANGE: Final = frozenset((COLUMN_STATS, PARTITION_STATS))
-_BY_VALUE: Final = frozenset((SECONDARY_INDEX_PREFIX, EXPRESSION_INDEX_PREFIX))
+_BY_FILE: Final = frozenset((metadata_table.FILES, metadata_table.BLOOM_FILTERS))
+_BY_RANGE: Final = frozenset((metadata_table.COLUMN_STATS, metadata_table.PARTITION_STATS))
+_BY_VALUE: Final = frozenset((metadata_table.SECONDARY_INDEX_PREFIX, metadata_table.EXPRESSION_INDEX_PREFIX))
 _KEPT_OR_DROPPED: Final = {
-    RowChange.NONE: _BY_FILE | _BY_RANGE | _BY_VALUE | {RECORD_INDEX},
-    RowChange.WRITTEN: _BY_FILE | _BY_RANGE | _BY_VALUE | {RECORD_INDEX},
-    RowChange.WIDENED: _BY_FILE | _BY_VALUE | {RECORD_INDEX},
+    RowChange.NONE: _BY_FILE | _BY_RANGE | _BY_VALUE | {metadata_table.RECORD_INDEX},
+    RowChange.WRITTEN: _BY_FILE | _BY_RANGE | _BY_VALUE | {metadata_table.RECORD_INDEX},
+    RowChange.WIDENED: _BY_FILE | _BY_VALUE | {metadata_table.RECORD_INDEX},
     RowChange.ROLLED_BACK: _BY_FILE | _BY_RANGE | _BY_VALUE,
 }
 _WHEN: Final = {
@@ -52,9 +41,9 @@ _WHEN: Final = {
 def check_indexes(facts: MetadataTableFacts, rows: RowChange, root: str) -> None:
     """Raises UnsupportedTableError for an index that cannot follow the action, BusyError while Hudi is building one."""
     unkept = [partition for partition in facts.partitions if kind_of(partition) not in _KEPT_OR_DROPPED[rows]]
-    if unkept or FILES not in facts.partitions:
+    if unkept or metadata_table.FILES not in facts.partitions:
         raise UnsupportedTableError(
-            f"{root}: the metadata table has {', '.join(unkept) or f'no partition {FILES}'}, which "
+            f"{root}: the metadata table has {', '.join(unkept) or f'no partition {metadata_table.FILES}'}, which "
             f"eventide cannot keep up to date{_WHEN[rows]}; drop that index with Hudi, or rebuild the metadata "
             f"table without it ({Cure.rebuild_metadata_table_without_indexes()}, or with the indexes to keep)"
         )
@@ -69,8 +58,8 @@ def check_record_index(slices: Iterable[FileSlice]) -> None:
     for file_slice in slices:
         if not is_of_whole_table(file_slice.file_id):
             raise UnsupportedTableError(
-                f"{METADATA_DIRECTORY}/{RECORD_INDEX} has the file group {file_slice.file_id}: a record index by "
-                "partition is not supported; drop that index with Hudi, or rebuild the metadata table "
+                f"{METADATA_DIRECTORY}/{metadata_table.RECORD_INDEX} has the file group {file_slice.file_id}: a record "
+                "index by partition is not supported; drop that index with Hudi, or rebuild the metadata table "
                 f"({Cure.rebuild_metadata_table()}), which leaves it out"
             )
 

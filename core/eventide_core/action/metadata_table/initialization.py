@@ -9,48 +9,22 @@ Hudi writes a delta commit for each partition of the metadata table. eventide wr
 from collections.abc import Callable, Collection
 from typing import Final
 
+from eventide_core.table import property_keys as keys
 from eventide_core.table.files.file_name import BaseFileName, LogFileName
 from eventide_core.table.files.file_slice import FileSlice
-from eventide_core.table.property_keys import (
-    ARCHIVELOG_FOLDER,
-    BASE_FILE_FORMAT,
-    DROP_PARTITION_COLUMNS,
-    INITIAL_VERSION,
-    KEY_GENERATOR_CLASS_NAME,
-    KEY_GENERATOR_TYPE,
-    PAYLOAD_CLASS_NAME,
-    POPULATE_META_FIELDS,
-    RECORD_MERGE_MODE,
-    RECORD_MERGE_STRATEGY_ID,
-    RECORD_MERGER_STRATEGY,
-    RECORDKEY_FIELDS,
-    TABLE_CHECKSUM,
-    TABLE_NAME,
-    TABLE_TYPE,
-    TABLE_VERSION,
-    TIMELINE_HISTORY_PATH,
-    TIMELINE_LAYOUT_VERSION,
-    TIMELINE_PATH,
-)
-from eventide_core.table.settings.metadata_table import (
-    BLOOM_FILTERS,
-    COLUMN_STATS,
-    FILES,
-    PARTITION_STATS,
-    RECORD_INDEX,
-    MetadataTableFacts,
-)
+from eventide_core.table.settings import metadata_table
+from eventide_core.table.settings.metadata_table import MetadataTableFacts
 from eventide_core.table.settings.properties import table_checksum
 from eventide_core.table.timeline.commit_metadata import CommitMetadata
 from eventide_core.table.timeline.instant import Instant
 from eventide_core.table.timeline.layout import layout_of
 
 _FILE_GROUPS: Final = {
-    FILES: ("files", 1),
-    BLOOM_FILTERS: ("bloom-filters", 4),
-    COLUMN_STATS: ("col-stats", 2),
-    PARTITION_STATS: ("partition-stats", 1),
-    RECORD_INDEX: ("record-index", 10),
+    metadata_table.FILES: ("files", 1),
+    metadata_table.BLOOM_FILTERS: ("bloom-filters", 4),
+    metadata_table.COLUMN_STATS: ("col-stats", 2),
+    metadata_table.PARTITION_STATS: ("partition-stats", 1),
+    metadata_table.RECORD_INDEX: ("record-index", 10),
 }
 """The prefix of the file ids, and the number of file groups that Hudi makes by default."""
 
@@ -86,33 +60,33 @@ def first_properties(table_name: str, version: int) -> str:
     """The content of its `hoodie.properties`."""
     name = f"{table_name}_metadata"
     pairs = {
-        TABLE_NAME: name,
-        TABLE_TYPE: "MERGE_ON_READ",
-        TABLE_VERSION: str(version),
-        BASE_FILE_FORMAT: "HFILE",
-        RECORDKEY_FIELDS: "key",
-        TABLE_CHECKSUM: table_checksum({TABLE_NAME: name}),
-        PAYLOAD_CLASS_NAME: "org.apache.hudi.metadata.HoodieMetadataPayload",
-        POPULATE_META_FIELDS: "false",
-        DROP_PARTITION_COLUMNS: "false",
+        keys.TABLE_NAME: name,
+        keys.TABLE_TYPE: "MERGE_ON_READ",
+        keys.TABLE_VERSION: str(version),
+        keys.BASE_FILE_FORMAT: "HFILE",
+        keys.RECORDKEY_FIELDS: "key",
+        keys.TABLE_CHECKSUM: table_checksum({keys.TABLE_NAME: name}),
+        keys.PAYLOAD_CLASS_NAME: "org.apache.hudi.metadata.HoodieMetadataPayload",
+        keys.POPULATE_META_FIELDS: "false",
+        keys.DROP_PARTITION_COLUMNS: "false",
     }
     if layout_of(version).needs_hudi_1:
         pairs |= {
-            INITIAL_VERSION: str(version),
-            TIMELINE_LAYOUT_VERSION: "2",
-            TIMELINE_PATH: "timeline",
-            TIMELINE_HISTORY_PATH: "history",
-            ARCHIVELOG_FOLDER: "history",
-            KEY_GENERATOR_TYPE: "HOODIE_TABLE_METADATA",
-            RECORD_MERGE_MODE: "CUSTOM",
-            RECORD_MERGE_STRATEGY_ID: "00000000-0000-0000-0000-000000000000",
+            keys.INITIAL_VERSION: str(version),
+            keys.TIMELINE_LAYOUT_VERSION: "2",
+            keys.TIMELINE_PATH: "timeline",
+            keys.TIMELINE_HISTORY_PATH: "history",
+            keys.ARCHIVELOG_FOLDER: "history",
+            keys.KEY_GENERATOR_TYPE: "HOODIE_TABLE_METADATA",
+            keys.RECORD_MERGE_MODE: "CUSTOM",
+            keys.RECORD_MERGE_STRATEGY_ID: "00000000-0000-0000-0000-000000000000",
         }
     else:
         pairs |= {
-            TIMELINE_LAYOUT_VERSION: "1",
-            ARCHIVELOG_FOLDER: "archived",
-            KEY_GENERATOR_CLASS_NAME: "org.apache.hudi.metadata.HoodieTableMetadataKeyGenerator",
-            RECORD_MERGER_STRATEGY: "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5",
+            keys.TIMELINE_LAYOUT_VERSION: "1",
+            keys.ARCHIVELOG_FOLDER: "archived",
+            keys.KEY_GENERATOR_CLASS_NAME: "org.apache.hudi.metadata.HoodieTableMetadataKeyGenerator",
+            keys.RECORD_MERGER_STRATEGY: "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5",
         }
     return "".join(f"{key}={value}\n" for key, value in pairs.items())
 
@@ -133,7 +107,7 @@ def made_with(facts: MetadataTableFacts, commit: Callable[[Instant], CommitMetad
     if (
         not time.endswith(_BELOW_VERSION_8)
         or len(time) <= len(_FIRST_INSTANT)
-        or FILES not in commit(first).write_stats
+        or metadata_table.FILES not in commit(first).write_stats
     ):
         return frozenset()  # archived, or an index that was added later
     last = time.removesuffix(_BELOW_VERSION_8)

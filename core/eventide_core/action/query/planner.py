@@ -17,10 +17,13 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
-from eventide_core.errors import InstantNotFoundError
+from eventide_core.errors import EventideError, InstantNotFoundError
 from eventide_core.table.files.file_slice import FileSlice
 from eventide_core.table.files.slice_read import BlockFilter, SliceRead
+from eventide_core.table.settings.key_format import NULL_PARTITION, KeyFormat
+from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.file_system_view import FileSystemView
 from eventide_core.table.timeline.instant import Action, Instant, instant_epoch_ms, instant_time
 from eventide_core.table.timeline.layout import Layout
@@ -179,4 +182,40 @@ def _read(
         and file_slice.base_file is not None
         and file_slice.base_instant >= schema_since
         and not file_slice.log_files,
+    )
+
+
+def with_null_fields(slices: Iterable[SliceRead], config: TableConfig) -> tuple[SliceRead, ...]:
+    """The reads, those of a partition without a value with its null fields: their rows aren't those of the file alone.
+
+    Hudi puts a record into `__HIVE_DEFAULT_PARTITION__` if the field is null, an empty text or that very name. Every query
+    of Hudi in Spark takes the value from the directory, and shows null for all three, whatever the file holds.
+    """
+    reads: list[SliceRead] = []
+
+    @lru_cache(maxsize=1)
+    def fields_of(partition: str) -> tuple[str, ...]:
+        return null_fields(partition, config)
+
+    for one in slices:
+        fields = fields_of(one.partition) if NULL_PARTITION in one.partition else ()
+        reads.append(replace(one, null_fields=fields, is_plain=False) if fields else one)
+    return tuple(reads)
+
+
+def null_fields(partition: str, config: TableConfig) -> tuple[str, ...]:
+    """The fields without a value in this path. Times are taken from the file, as in Hudi: a path holds them formatted."""
+    try:
+        # Only partitions matter here, so it makes no difference whether keys name their fields.
+        keys = KeyFormat.of(config, "", has_bare_keys=True)
+    except EventideError:
+        return ()  # its key generator is unknown to eventide
+    directories = partition.split("/")
+    if len(directories) != len(keys.partition_fields):
+        return ()  # a value contains a slash
+    return tuple(
+        field
+        for field, directory in zip(keys.partition_fields, directories, strict=True)
+        if field not in keys.time_fields
+        and (directory.removeprefix(f"{field}=") if keys.is_hive_style else directory) == NULL_PARTITION
     )

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from eventide_core import config as keys
-from eventide_core.config import Option, Options, SyncMode, SyncStrategy
+from eventide_core.config import Option, Options, SyncStrategy
 from eventide_core.errors import ConfigError
 from eventide_core.table.property_keys import DATABASE_NAME, HIVE_STYLE_PARTITIONING
 from eventide_core.table.records.partition_values import PartitionExtractor
@@ -60,8 +60,10 @@ class SyncOptions:
     def of(cls, options: Options, config: TableConfig) -> "SyncOptions":
         """Raises ConfigError for an option that cannot be used."""
         mode = options.get(keys.SYNC_MODE)
-        if mode is not SyncMode.HMS:
-            raise ConfigError(f"option {keys.SYNC_MODE}={mode}: eventide uses the metastore itself: {SyncMode.HMS}")
+        if mode != keys.SYNC_MODE.default:
+            raise ConfigError(
+                f"option {keys.SYNC_MODE}={mode}: eventide uses the metastore itself: {keys.SYNC_MODE.default}"
+            )
         if options.get(keys.SYNC_MANAGED_TABLE):
             raise ConfigError(
                 f"option {keys.SYNC_MANAGED_TABLE}=true: dropping such a table removes its data, and that of the "

@@ -3,11 +3,10 @@
 from collections import Counter
 from collections.abc import Collection, Iterator
 
-from eventide_core.action.verification.cures import restore_cure
 from eventide_core.action.verification.facts import TableFacts
 from eventide_core.action.verification.lost_completions import lost_completions
 from eventide_core.action.verification.parts import LogScan
-from eventide_core.action.verification.result import Finding, Observation, Remark, Unchecked, check
+from eventide_core.action.verification.result import Finding, Observation, Remark, Unchecked, check, restore_cure
 from eventide_core.cure import Cure
 from eventide_core.table.files.file_slice import LogFile
 from eventide_core.table.files.table_path import METADATA_DIRECTORY

@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
-from eventide_core.action.verification.cures import restore_cure
 from eventide_core.action.verification.facts import TableFacts
 from eventide_core.action.verification.lost_completions import lost_completions
-from eventide_core.action.verification.result import Finding, Observation, Remark, Unchecked, check
+from eventide_core.action.verification.result import Finding, Observation, Remark, Unchecked, check, restore_cure
 from eventide_core.cure import Cure
 from eventide_core.errors import counted
 from eventide_core.table.files.file_name import BaseFileName, LogFileName

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from eventide_core.action.verification.facts import TableFacts
-from eventide_core.action.verification.result import Finding, Observation, Remark, Unchecked, check
+from eventide_core.action.verification.result import Finding, Observation, Remark, Unchecked, check, deep_check
 from eventide_core.cure import Cure
 from eventide_core.errors import counted
 from eventide_core.table.files.file_slice import FileSlice
@@ -35,7 +35,9 @@ def check_copies(facts: TableFacts) -> Iterator[Observation]:
             yield Finding(path, problem, _CURE)
 
 
-@check("left-over-bytes", "I5", "each copy of a left-over has the bytes of the original log file", is_deep=True)
+@deep_check(
+    "left-over-bytes", "I5", "each copy of a left-over has the bytes of the original log file", is_of_slices=False
+)
 def check_copied_bytes(facts: TableFacts) -> Iterator[Observation]:
     """Each copy holds what the log file holds that it is of, byte by byte, as long as that exists."""
     assert facts.records is not None

@@ -3,11 +3,10 @@
 from collections.abc import Iterator
 from typing import Final
 
-from eventide_core.action.verification.cures import restore_cure
 from eventide_core.action.verification.facts import TableFacts
 from eventide_core.action.verification.lost_completions import lost_completions
 from eventide_core.action.verification.parts import RecordFacts
-from eventide_core.action.verification.result import Finding, Observation, Remark, Unchecked, check
+from eventide_core.action.verification.result import Finding, Observation, Remark, Unchecked, deep_check, restore_cure
 from eventide_core.errors import counted, format_timestamp
 from eventide_core.table.files.file_name import path_in
 from eventide_core.table.files.slice_audit import RepeatedKey, StrayKeys
@@ -22,7 +21,7 @@ def _records(facts: TableFacts) -> RecordFacts:
     return facts.records
 
 
-@check("records-readable", "I10", "every record of the latest slices can be decoded", is_deep=True, is_of_slices=True)
+@deep_check("records-readable", "I10", "every record of the latest slices can be decoded")
 def check_readability(facts: TableFacts) -> Iterator[Observation]:
     records = _records(facts)
     unreadable = dict(records.problems)
@@ -32,11 +31,11 @@ def check_readability(facts: TableFacts) -> Iterator[Observation]:
         yield Finding(path, why, restore_cure(facts, path))
 
 
-@check(
+@deep_check(
     "checksums",
     "I10",
     "each file that eventide wrote, linked or copied has the bytes that it was written with",
-    is_deep=True,
+    is_of_slices=False,
 )
 def check_checksums(facts: TableFacts) -> Iterator[Observation]:
     """Each file of which a commit records a checksum has it."""
@@ -56,13 +55,7 @@ def check_checksums(facts: TableFacts) -> Iterator[Observation]:
         yield Unchecked("no commit on the active timeline records checksums")
 
 
-@check(
-    "record-counts",
-    "I10",
-    "a log file has as many records of a write as its commit says",
-    is_deep=True,
-    is_of_slices=True,
-)
+@deep_check("record-counts", "I10", "a log file has as many records of a write as its commit says")
 def check_record_counts(facts: TableFacts) -> Iterator[Observation]:
     for audit in _records(facts).audits:
         for path, of_writes in sorted(audit.log_records.items()):
@@ -76,13 +69,7 @@ def check_record_counts(facts: TableFacts) -> Iterator[Observation]:
                     yield Finding(path, problem, restore_cure(facts, path))
 
 
-@check(
-    "record-versions",
-    "I10",
-    "each version of a record is in one place, and no key is in two",
-    is_deep=True,
-    is_of_slices=True,
-)
+@deep_check("record-versions", "I10", "each version of a record is in one place, and no key is in two")
 def check_versions(facts: TableFacts) -> Iterator[Observation]:
     """Checks versions and keys.
 
@@ -123,13 +110,7 @@ def _may_be_inserted(facts: TableFacts, key: RepeatedKey) -> bool:
     return any(metadata is None or metadata.operation_type.upper() in _INSERTS for metadata in written)
 
 
-@check(
-    "key-indexes",
-    "I11",
-    "the bloom filter and key range of a base file exclude none of its keys",
-    is_deep=True,
-    is_of_slices=True,
-)
+@deep_check("key-indexes", "I11", "the bloom filter and key range of a base file exclude none of its keys")
 def check_indexes(facts: TableFacts) -> Iterator[Observation]:
     for audit in _records(facts).audits:
         if audit.hidden_keys is not None:
@@ -138,13 +119,7 @@ def check_indexes(facts: TableFacts) -> Iterator[Observation]:
             yield Finding(place, problem, "compact the slice again, which writes the footer again and loses nothing")
 
 
-@check(
-    "read-optimized",
-    "I2",
-    "every row before the watermark is in the read-optimized view",
-    is_deep=True,
-    is_of_slices=True,
-)
+@deep_check("read-optimized", "I2", "every row before the watermark is in the read-optimized view")
 def check_read_optimized(facts: TableFacts) -> Iterator[Observation]:
     """Every row of the snapshot before the watermark is in the read-optimized view, in the same version."""
     records = _records(facts)
@@ -167,13 +142,7 @@ def check_read_optimized(facts: TableFacts) -> Iterator[Observation]:
 _UNTRUSTED: Final = "omit hoodie.payload.event.time.field: then eventide reads log files, and trusts no write stat"
 
 
-@check(
-    "event-times",
-    "I2",
-    "no record has an event time outside the range that the table states of its file",
-    is_deep=True,
-    is_of_slices=True,
-)
+@deep_check("event-times", "I2", "no record has an event time outside the range that the table states of its file")
 def check_event_times(facts: TableFacts) -> Iterator[Observation]:
     """Checks event times.
 
@@ -208,7 +177,7 @@ def check_event_times(facts: TableFacts) -> Iterator[Observation]:
                 yield Finding(path, problem, _UNTRUSTED)
 
 
-@check("compacted-rows", "S1", "the slices before and after a compaction show the same rows", is_deep=True)
+@deep_check("compacted-rows", "S1", "the slices before and after a compaction show the same rows", is_of_slices=False)
 def check_compacted_rows(facts: TableFacts) -> Iterator[Observation]:
     """If a compaction's old files still exist, its old slice and its new one show the same rows."""
     without = _compactions_of_lost_writes(facts)

@@ -12,10 +12,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
+from typing import Final, TypeAlias
 
 from eventide_core.action.verification.facts import TableFacts
 from eventide_core.cure import Cure
 from eventide_core.errors import counted
+from eventide_core.table.files.file_name import BaseFileName, LogFileName
 
 
 class Status(StrEnum):
@@ -78,11 +80,17 @@ class Check:
     is_of_slices: bool = False
 
 
-def check(
-    name: str, invariant: str, promise: str, *, is_deep: bool = False, is_of_slices: bool = False
-) -> Callable[[Callable[[TableFacts], Iterable[Observation]]], Check]:
+_Observe: TypeAlias = Callable[[TableFacts], Iterable[Observation]]
+
+
+def check(name: str, invariant: str, promise: str) -> Callable[[_Observe], Check]:
     """Makes a check of the function that observes it."""
-    return partial(Check, name, invariant, promise, is_deep=is_deep, is_of_slices=is_of_slices)
+    return partial(Check, name, invariant, promise)
+
+
+def deep_check(name: str, invariant: str, promise: str, *, is_of_slices: bool = True) -> Callable[[_Observe], Check]:
+    """Makes a check that reads records, by default those of the latest slices, of the function that observes it."""
+    return partial(Check, name, invariant, promise, is_deep=True, is_of_slices=is_of_slices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,3 +173,23 @@ def _answer(check: Check, observations: tuple[Observation, ...]) -> CheckResult:
         if there:
             status = outcome
     return CheckResult(check.name, check.invariant, check.promise, status, findings, remarks)
+
+
+_COPY: Final = "restore the file from a copy, which loses nothing"
+_SHOWN: Final = 3
+
+
+def restore_cure(facts: TableFacts, path: str) -> str:
+    """Restores the file, or the table to the latest savepoint before the file; names the commits that the latter loses."""
+    name = path.rpartition("/")[2]
+    parsed = BaseFileName.parse(name) or LogFileName.parse(name)
+    times = [time for time, _ in facts.committed.get(path, ())] or ([parsed.instant] if parsed is not None else [])
+    if not times:
+        return f"{_COPY}; or the table to a savepoint from before the damage, which loses every commit since"
+    savepoint = max((saved for saved in facts.removals.saved if saved < min(times)), default=None)
+    if savepoint is None:
+        return f"{_COPY}; no savepoint is older than the file"
+    writes = sorted(i.requested_time for i in facts.timeline.writes if i.requested_time not in facts.plans)
+    lost = [time for time in writes if time > savepoint]
+    shown = ", ".join(lost[:_SHOWN]) + (f", ... {lost[-1]}" if len(lost) > _SHOWN else "")
+    return f"{_COPY}; or the table to the savepoint {savepoint}, which loses {counted(len(lost), 'commit')}: {shown}"

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
 from eventide_core.action.verification.facts import TableFacts
-from eventide_core.action.verification.result import Finding, Observation, Unchecked, check
+from eventide_core.action.verification.result import Finding, Observation, Unchecked, check, deep_check
 from eventide_core.cure import Cure
 from eventide_core.errors import CorruptTimelineError
 from eventide_core.table.files.file_name import path_in
@@ -70,13 +70,7 @@ def _stated(key: str, settings: Mapping[str, str]) -> str:
     return f"{key}={settings[key]}" if key in settings else f"no {key}"
 
 
-@check(
-    "record-keys",
-    "I1",
-    "the record key of each row in a base file is that of its key fields",
-    is_deep=True,
-    is_of_slices=True,
-)
+@deep_check("record-keys", "I1", "the record key of each row in a base file is that of its key fields")
 def check_record_keys(facts: TableFacts) -> Iterator[Observation]:
     assert facts.records is not None, "a deep check runs only on records"
     wrong = [(audit, audit.wrong_keys) for audit in facts.records.audits if audit.wrong_keys is not None]

@@ -13,29 +13,7 @@ from typing import Final
 
 from eventide_core.config import Options
 from eventide_core.errors import ConfigError
-from eventide_core.table.property_keys import (
-    BASE_FILE_FORMAT,
-    HIVE_STYLE_PARTITIONING,
-    KEY_GENERATORS,
-    LEGACY_PAYLOAD_CLASS_NAME,
-    ORDERING_FIELDS,
-    PARTIAL_UPDATE_MODE,
-    PARTITION_FIELDS,
-    PAYLOAD_CLASS_NAME,
-    POPULATE_META_FIELDS,
-    PRECOMBINE_FIELD,
-    RECORD_MERGE_MODE,
-    RECORD_MERGE_STRATEGY_ID,
-    RECORD_MERGER_STRATEGY,
-    RECORDKEY_FIELDS,
-    URL_ENCODE_PARTITIONING,
-    WRITTEN_KEY_GENERATOR_CLASS,
-    WRITTEN_KEY_GENERATOR_TYPE,
-    WRITTEN_MERGE_MODE,
-    WRITTEN_ORDERING,
-    WRITTEN_PARTITION_PATH,
-    WRITTEN_RECORD_KEY,
-)
+from eventide_core.table import property_keys as keys
 from eventide_core.table.settings.key_format import KeyGenerator, key_generator_of
 from eventide_core.table.settings.merge_config import words_of_merge
 from eventide_core.table.settings.table_config import TableConfig
@@ -73,8 +51,8 @@ REFUSED: Final[Mapping[str, str]] = {
     "hoodie.parquet.flink.rowdata.write.support.class": _HUDIS_OWN,
     "hoodie.parquet.spark.row.write.support.class": _HUDIS_OWN,
     "hoodie.parquet.write.utc-timezone.enabled": "true",
-    POPULATE_META_FIELDS: "true",
-    BASE_FILE_FORMAT: "parquet",
+    keys.POPULATE_META_FIELDS: "true",
+    keys.BASE_FILE_FORMAT: "parquet",
     "hoodie.table.ro.file.format": "parquet",
     "hoodie.write.partial.update.schema": _NOTHING,
     "hoodie.write.schema": _NOTHING,
@@ -121,56 +99,43 @@ def _class(text: str) -> str:
     return text.rpartition(".")[2]
 
 
-def _generator(text: str) -> str:
-    return KeyGenerator.named(text) or text
-
-
 def _stated(key: str, default: str) -> TableSetting:
     return TableSetting((key,), str.lower, lambda config: (config.properties.get(key, default).lower(),))
 
 
 OF_THE_TABLE: Final = (
     TableSetting(
-        (RECORDKEY_FIELDS, WRITTEN_RECORD_KEY),
+        (keys.RECORDKEY_FIELDS, keys.WRITTEN_RECORD_KEY),
         _fields,
         lambda config: (",".join(config.record_key_fields),),
     ),
     TableSetting(
-        (PARTITION_FIELDS, WRITTEN_PARTITION_PATH),
+        (keys.PARTITION_FIELDS, keys.WRITTEN_PARTITION_PATH),
         _fields,
         lambda config: (",".join(config.partition_fields),),
     ),
     TableSetting(
-        (
-            ORDERING_FIELDS,
-            PRECOMBINE_FIELD,
-            WRITTEN_ORDERING,
-            "hoodie.payload.ordering.field",
-        ),
+        (keys.ORDERING_FIELDS, keys.PRECOMBINE_FIELD, keys.WRITTEN_ORDERING, "hoodie.payload.ordering.field"),
         _fields,
         lambda config: (",".join(config.ordering_fields),),
     ),
     TableSetting(
-        (
-            *KEY_GENERATORS,
-            WRITTEN_KEY_GENERATOR_CLASS,
-            WRITTEN_KEY_GENERATOR_TYPE,
-        ),
-        _generator,
+        (*keys.KEY_GENERATORS, keys.WRITTEN_KEY_GENERATOR_CLASS, keys.WRITTEN_KEY_GENERATOR_TYPE),
+        lambda text: KeyGenerator.named(text) or text,
         lambda config: (key_generator_of(config, config.name),),
     ),
-    _stated(HIVE_STYLE_PARTITIONING, "false"),
-    _stated(URL_ENCODE_PARTITIONING, "false"),
+    _stated(keys.HIVE_STYLE_PARTITIONING, "false"),
+    _stated(keys.URL_ENCODE_PARTITIONING, "false"),
     _stated("hoodie.datasource.write.slash.separated.date.partitioning", "false"),
-    _stated(PARTIAL_UPDATE_MODE, "none"),
+    _stated(keys.PARTIAL_UPDATE_MODE, "none"),
     TableSetting(
         (
-            RECORD_MERGE_MODE,
-            RECORD_MERGE_STRATEGY_ID,
-            RECORD_MERGER_STRATEGY,
-            PAYLOAD_CLASS_NAME,
-            LEGACY_PAYLOAD_CLASS_NAME,
-            WRITTEN_MERGE_MODE,
+            keys.RECORD_MERGE_MODE,
+            keys.RECORD_MERGE_STRATEGY_ID,
+            keys.RECORD_MERGER_STRATEGY,
+            keys.PAYLOAD_CLASS_NAME,
+            keys.LEGACY_PAYLOAD_CLASS_NAME,
+            keys.WRITTEN_MERGE_MODE,
             "hoodie.write.record.merge.strategy.id",
             "hoodie.datasource.write.record.merger.strategy",
             "hoodie.datasource.write.payload.class",

@@ -60,7 +60,7 @@ def altered_schema(schema: AvroSchema, alteration: SchemaAlteration, fixed_colum
     for name in dict.fromkeys(alteration.drop):
         place = _place_of(fields, name)
         _refuse_fixed(name, fixed_columns, "dropped")
-        if not _is_nullable(fields[place]["type"]):
+        if "null" not in branches(fields[place]["type"]):
             raise SchemaChangeError(
                 f"column {name!r} cannot be dropped: it is never null in the table, and writers that do not know of the "
                 "change, and older readers, need its values"
@@ -155,18 +155,14 @@ def _widened(name: str, kind: Any, wider: Any) -> Any:
     known = [branch for branch in kinds if branch != "null"]
     if known == [wider]:
         return kind
-    if len(known) != 1 or not _is_wider(known[0], wider):
-        allowed = sorted({w for k, w in _WIDER if known == [k]})
+    allowed = sorted({w for k, w in _WIDER if known == [k]})
+    if wider not in allowed:
         can = f"it can become {' or '.join(allowed)}" if allowed else "columns of this type keep it"
         raise SchemaChangeError(
             f"column {name!r} of type {_text(known)} cannot become {_text([wider])}: every reader follows int to long or "
             f"double, long or float to double, and no other change; {can}"
         )
     return [wider if branch == known[0] else branch for branch in kinds] if is_union(kind) else wider
-
-
-def _is_wider(known: Any, wider: Any) -> bool:
-    return isinstance(known, str) and isinstance(wider, str) and (known, wider) in _WIDER
 
 
 def _text(kinds: Sequence[Any]) -> str:
@@ -184,10 +180,6 @@ def _move(fields: list[dict[str, Any]], name: str, place: str) -> None:
     if before == name:
         raise SchemaChangeError(f"column {name!r} cannot come after itself: name another column")
     fields.insert(_place_of(fields, before) + 1, moved)
-
-
-def _is_nullable(kind: Any) -> bool:
-    return "null" in branches(kind)
 
 
 def _refuse_lost_definitions(root: Mapping[str, Any]) -> None:

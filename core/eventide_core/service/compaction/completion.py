@@ -3,21 +3,30 @@
 1. `claim` fixes the completion time. From then on, the plan can only be completed at that time.
 2. `put` writes the metadata table's commit at that time, which no reader sees yet, and then the completed file.
 
-A crash between the two leaves a plan that the next run completes at the claimed time.
+A crash between the two leaves a plan that the next run completes at the claimed time. Before, the checks below say whether
+a plan of eventide can still be run, and completed, as the table is now.
 """
 
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 from dataclasses import dataclass
 
-from eventide_core.errors import PlanMismatchError
-from eventide_core.ports import Clock, Lease
+from eventide_core.action.compaction.quiet_moment import open_at
+from eventide_core.action.compaction.trigger import check_undoing, cure_of
+from eventide_core.errors import BusyError, MissingFileError, PlanMismatchError
+from eventide_core.ports import AddedFile, Lease, TableLock
 from eventide_core.service.facts.planning import unused_instant
 from eventide_core.service.metadata_table.upkeep import PendingUpdate
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.service.transaction.action import Put, Transaction
 from eventide_core.service.transaction.outcome import Outcome, claim_outcome
+from eventide_core.table.files.file_group_write import heartbeat_path
+from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.commit_metadata import CommitMetadata
-from eventide_core.table.timeline.instant import Instant, State
+from eventide_core.table.timeline.instant import Action, Instant, State
+from eventide_core.table.timeline.plans import CompactionPlan
+from eventide_core.table.timeline.timeline import Timeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +42,10 @@ class Completion:
     time: str
 
     @classmethod
-    def claim(cls, files: TableFiles, clock: Clock, state: TableState, transaction: Transaction) -> "Completion":
+    def claim(cls, files: TableFiles, state: TableState, transaction: Transaction) -> "Completion":
         """The completion of a compaction. Raises PlanMismatchError if the plan is being rolled back."""
         instant = transaction.instant
-        time = claim_outcome(files.storage, Outcome(instant, unused_instant(state, clock))).completion_time
+        time = claim_outcome(files.storage, Outcome(instant, unused_instant(state, files.clock))).completion_time
         if time is None:
             raise PlanMismatchError(f"the plan at {instant} is being rolled back; run rollback again to complete that")
         named = state.config.layout.recorded_completion(time)
@@ -49,3 +58,86 @@ class Completion:
         data = files.codec.encode_commit(update.recorded_in(metadata), state.config.version)
         update.write(lease, self.time)
         return self.transaction.put_each(lease, (self.instant, data)) is Put.DONE
+
+
+POLL_MS = 20
+WAIT_MS = 10_000
+"""Longer than a write takes from its requested to its inflight file. A write that stays there longer has a dead writer.
+"""
+
+
+@contextmanager
+def commit_lock(files: TableFiles, lock: TableLock, config: TableConfig) -> Generator[tuple[Lease, TableState]]:
+    """The table lock, acquired when no lock-free writer is starting, and the table's state under it.
+
+    Between its requested and its inflight file, a writer of Hudi lists the metadata table and plans a compaction of it from
+    that listing. If a commit comes after the listing, the write of Hudi 0.x fails, and from 1.0 on the compaction skips the
+    commit. A writer without a heartbeat expects to be the only one, and acquires no lock for this.
+    """
+    until_ms = files.clock.now_ms() + (WAIT_MS if config.metadata_partitions else 0)
+
+    def is_write_beginning(timeline: Timeline) -> bool:
+        return files.clock.now_ms() < until_ms and any(
+            write.state is State.REQUESTED and files.storage.stat(heartbeat_path(write.requested_time)) is None
+            for write in timeline.pending_writes
+        )
+
+    while True:
+        while config.metadata_partitions and is_write_beginning(files.timeline(config)):
+            files.clock.sleep(POLL_MS)
+        with lock.acquire() as lease:
+            state = TableState.load(files)
+            if is_write_beginning(state.timeline):
+                continue
+            yield lease, state
+            return
+
+
+def check_pending(state: TableState, plan: CompactionPlan) -> None:
+    check_undoing(state.timeline)
+    for other in state.timeline.pending_plans:
+        if other.action is Action.COMPACTION and other.requested_time > plan.instant:
+            raise PlanMismatchError(
+                f"a {other.action} was planned at {other.requested_time}: a process that was paused put the plan at "
+                f"{plan.instant} afterwards; roll that plan back"
+            )
+        if other.requested_time != plan.instant:
+            raise BusyError(
+                f"a {other.action} is pending at {other.requested_time} beside the plan at {plan.instant}; "
+                f"{cure_of(other)}"
+            )
+    planned = set(plan.file_groups)
+    if any(s.file_group in planned and s.base_instant > plan.instant for s in state.view.latest_slices()):
+        raise PlanMismatchError(
+            f"slices after {plan.instant} exist: a process that was paused put the plan when others had compacted; roll "
+            "the plan back and plan again"
+        )
+    if state.config.layout.names_logs_by_write and (state.timeline.start or "") > plan.instant:
+        raise PlanMismatchError(
+            f"instants after {plan.instant} were archived since the plan was made: readers would treat the "
+            "log files above its base file as uncommitted; roll the plan back and plan again"
+        )
+
+
+def why_overtaken(state: TableState, plan: CompactionPlan) -> str | None:
+    """Why the plan's instant isn't quiet after all (version 8 and later); None if it is.
+
+    A writer chooses its instant before it creates its file. So a write with an earlier instant may have become visible
+    only now, pending or already completed: its log file would sort before the left-overs. A plan without slices
+    conflicts with nothing. A plan whose slices writers of version 6 have used, before the table was upgraded, has to be
+    run: their log files name their slices, whatever the instants of these writes.
+    """
+    if state.config.layout.writers_follow_plans or not plan.operations or state.logs_on_top_of(plan):
+        return None
+    across = open_at(state.timeline, plan.instant)
+    return f"the write requested at {across[0].requested_time} was open at {plan.instant}" if across else None
+
+
+def check_made(state: TableState, added: Iterable[AddedFile]) -> None:
+    """Raises MissingFileError unless the files that the commit adds are there, with the sizes that it records."""
+    present = {file.path: file.size for file in state.listing}
+    for file in added:
+        if present.get(file.path) != file.size:
+            is_there = file.path in present
+            problem = f"has {present[file.path]} bytes instead of {file.size}" if is_there else "is missing"
+            raise MissingFileError(f"{file.path}, which this compaction made, {problem}; nothing was committed")

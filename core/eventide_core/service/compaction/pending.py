@@ -25,7 +25,7 @@ plan.
 from dataclasses import dataclass
 
 from eventide_core.errors import EmptyPlanError, InstantNotFoundError, PlanMismatchError
-from eventide_core.ports import Clock, Progress
+from eventide_core.ports import Progress
 from eventide_core.service.compaction.foreign_plan import other_bases
 from eventide_core.service.compaction.result import Ended
 from eventide_core.service.compaction.run import CompactionRunner
@@ -47,7 +47,6 @@ class PendingCompactions:
     files: TableFiles
     runner: CompactionRunner
     rollback: Rollback
-    clock: Clock
     settings: CompactionSettings
 
     def has_any(self) -> bool:
@@ -151,7 +150,7 @@ class PendingCompactions:
         if self._is_left_to_stream():
             return  # the stream, not a wait, is what excludes a new plan
         wait_ms = self.settings.wait_ms
-        if wait_until(lambda: not self.files.timeline(config).pending_plans, self.clock, wait_ms) is None:
+        if wait_until(lambda: not self.files.timeline(config).pending_plans, self.files.clock, wait_ms) is None:
             return
         for pending in self.files.timeline(config).pending_plans:
             if isinstance(self._plan(config, pending), ForeignPlan):

@@ -34,24 +34,19 @@ from eventide_core.errors import (
     PlanMismatchError,
     StorageError,
 )
-from eventide_core.ports import (
-    Clock,
-    Engine,
-    FileChanges,
-    Lease,
-    MergeResult,
-    MergeTask,
-    Progress,
-    TableLock,
-)
+from eventide_core.ports import Engine, FileChanges, Lease, MergeResult, MergeTask, Progress, TableLock
 from eventide_core.service.compaction.commit import added_files, commit_metadata
-from eventide_core.service.compaction.commit_lock import commit_lock
 from eventide_core.service.compaction.compact_slice import SliceCompactor
-from eventide_core.service.compaction.completion import Completion
+from eventide_core.service.compaction.completion import (
+    Completion,
+    check_made,
+    check_pending,
+    commit_lock,
+    why_overtaken,
+)
 from eventide_core.service.compaction.merge_tasks import MergesAhead, merge_tasks, merges_ahead, run_tasks
 from eventide_core.service.compaction.result import CompactionResult, metrics_of
 from eventide_core.service.compaction.run_foreign import ForeignCompactionRunner
-from eventide_core.service.compaction.validity import check_made, check_pending, why_overtaken
 from eventide_core.service.facts.freshness import FreshnessReader
 from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
 from eventide_core.service.rollback.compaction import CompactionRollback
@@ -59,11 +54,7 @@ from eventide_core.service.rollback.compaction_files import made_files, remove_m
 from eventide_core.service.scheduling.draft_plan import PutPlan
 from eventide_core.service.scheduling.planned_slices import is_as_planned
 from eventide_core.service.scheduling.replan import Replanner
-from eventide_core.service.scheduling.schedule import (
-    CompactionScheduler,
-    once_metadata_table_is_free,
-    wait_until,
-)
+from eventide_core.service.scheduling.schedule import CompactionScheduler, once_metadata_table_is_free, wait_until
 from eventide_core.service.scheduling.settings import CompactionSettings
 from eventide_core.service.state.metadata_listing import committed_files
 from eventide_core.service.state.ownership import Ownership
@@ -94,7 +85,6 @@ class CompactionRunner:
     engine: Engine
     ownership: Ownership
     lock: TableLock
-    clock: Clock
     settings: CompactionSettings
 
     def execute(
@@ -123,7 +113,7 @@ class CompactionRunner:
                         break
                     ended = once_metadata_table_is_free(
                         partial(self._run, plan, config, held, progress, ahead, is_alone=may_take_over),
-                        self.clock,
+                        self.files.clock,
                         self.settings.wait_ms,
                     )
             except LockLostError:
@@ -215,7 +205,7 @@ class CompactionRunner:
         )
         skew_ms = self.settings.skew_ms if is_to_wait else 0
         self.files.requests.both(
-            lambda: held.enter_context(self.ownership.held(pending)), lambda: self.clock.sleep(skew_ms)
+            lambda: held.enter_context(self.ownership.held(pending)), lambda: self.files.clock.sleep(skew_ms)
         )
 
     def _run(
@@ -302,7 +292,7 @@ class CompactionRunner:
             self.metadata.check(state.config, RowChange.NONE)
             check_pending(state, plan)
             rollback = CompactionRollback(self.files, self.metadata)
-            rollback.resume(state, plan, lease, self.clock.now_ms(), is_alone=is_alone)
+            rollback.resume(state, plan, lease, self.files.clock.now_ms(), is_alone=is_alone)
             overtaken = why_overtaken(state, plan)
             if overtaken is not None:
                 return self._roll_back(state, plan, overtaken, lease)
@@ -344,7 +334,7 @@ class CompactionRunner:
             unaware.intersection_update(write.requested_time for write in self.files.timeline(config).pending_writes)
             return not unaware
 
-        waited_ms = wait_until(have_ended, self.clock, self.settings.wait_ms)
+        waited_ms = wait_until(have_ended, self.files.clock, self.settings.wait_ms)
         if waited_ms is not None:
             raise BusyError(
                 f"the plan at {plan.instant} waits for writes that may not have seen it: "
@@ -365,7 +355,7 @@ class CompactionRunner:
         changes = FileChanges(RowChange.NONE, added)
         known = self.metadata.known_ahead(begun.config, plan.instant, changes)
         with ExitStack() as locked:
-            lease, state = locked.enter_context(commit_lock(self.files, self.lock, self.clock, begun.config))
+            lease, state = locked.enter_context(commit_lock(self.files, self.lock, begun.config))
             if self._pending(state.config, state.timeline, plan.instant) is None:
                 remove_markers(self.files, plan)  # this process's own markers; another process was faster
                 return None
@@ -382,7 +372,7 @@ class CompactionRunner:
             fresh = self.freshness.after(state, plan)
             update = self.metadata.prepare(state.config, lease, plan.instant, changes, known)
             lease.check()
-            completion = Completion.claim(self.files, self.clock, state, self._transaction(state.config, plan))
+            completion = Completion.claim(self.files, state, self._transaction(state.config, plan))
             settings = state.config.recorded_settings
             field = plan.event_time_field
             metadata = commit_metadata(

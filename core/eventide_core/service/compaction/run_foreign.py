@@ -47,7 +47,7 @@ from eventide_core.errors import (
     PlanMismatchError,
     StorageError,
 )
-from eventide_core.ports import Clock, Engine, FileChanges, Lease, MergeResult, Progress, TableLock
+from eventide_core.ports import Engine, FileChanges, Lease, MergeResult, Progress, TableLock
 from eventide_core.service.compaction.commit import added_files, whole_slices_metadata
 from eventide_core.service.compaction.compact_slice import SliceCompactor
 from eventide_core.service.compaction.completion import Completion
@@ -77,7 +77,6 @@ class ForeignCompactionRunner:
     compact_slice: SliceCompactor
     engine: Engine
     lock: TableLock
-    clock: Clock
     settings: CompactionSettings
 
     def run(self, plan: ForeignPlan, progress: Progress, *, may_take_over: bool) -> None:
@@ -116,7 +115,7 @@ class ForeignCompactionRunner:
         def have_ended() -> bool:
             return all(write.requested_time >= plan.instant for write in self.files.timeline(config).pending_writes)
 
-        if wait_until(have_ended, self.clock, self.settings.wait_ms) is not None:
+        if wait_until(have_ended, self.files.clock, self.settings.wait_ms) is not None:
             check_pending_writes(self.files.timeline(config), plan.instant)
 
     def _begin(self, plan: ForeignPlan, *, may_take_over: bool) -> tuple[Attempt, CompactionPlan] | None:
@@ -173,7 +172,7 @@ class ForeignCompactionRunner:
             self.metadata.revert(state.config, lease, plan.instant)
             update = self.metadata.prepare(state.config, lease, plan.instant, changes, known)
             lease.check()
-            completion = Completion.claim(self.files, self.clock, state, transaction)
+            completion = Completion.claim(self.files, state, transaction)
             others = other_bases(state.listing, plan.instant, plan.file_groups, made_files(executed))
             delete_each(storage, others, lease)
             if attempt.is_taken_over and state.config.layout.needs_hudi_1:
@@ -301,7 +300,7 @@ class ForeignCompactionRunner:
 
     def _why_not_ours(self, config: TableConfig, instant: str) -> str:
         info = self.files.storage.stat(self.files.on_timeline(config).path(_inflight(instant)))
-        minutes = 0 if info is None else max(0, self.clock.now_ms() - info.modified_ms) // 60_000
+        minutes = 0 if info is None else max(0, self.files.clock.now_ms() - info.modified_ms) // 60_000
         return (
             f"another engine started the compaction at {instant} {minutes} minutes ago, and writes no "
             "heartbeat; try again when it has completed. If you know that its process is dead, take over "

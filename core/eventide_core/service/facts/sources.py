@@ -3,8 +3,7 @@
 A marker states that a table has sources: without it, no archived commit is read.
 """
 
-from eventide_core.action.freshness.derived import derived_freshness, lowest
-from eventide_core.action.freshness.freshness import Freshness
+from eventide_core.action.freshness.freshness import Freshness, derived_freshness, lowest
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.timeline.source_notes import SourceNote, latest_notes, notes_in

@@ -24,7 +24,7 @@ from eventide_core.action.maintenance.archive_planner import (
 from eventide_core.action.metadata_table.compaction import earliest_needed
 from eventide_core.config import Options
 from eventide_core.errors import ConfigError
-from eventide_core.ports import ArchivedAction, ArchivedFile, ArchivedTimeline, Clock, FileInfo, Lease, TableLock
+from eventide_core.ports import ArchivedAction, ArchivedFile, ArchivedTimeline, FileInfo, Lease, TableLock
 from eventide_core.service.facts.stray_files import stray_files
 from eventide_core.service.maintenance.clean import Cleaner
 from eventide_core.service.rollback.savepoint import settled_state
@@ -51,7 +51,6 @@ class Archiver:
     files: TableFiles
     cleaner: Cleaner
     lock: TableLock
-    clock: Clock
     options: Options
 
     def archive(self) -> tuple[str, ...]:
@@ -61,7 +60,7 @@ class Archiver:
         """
         terms = self._terms()
         with self.lock.acquire() as lease:
-            state = settled_state(self.files, self.clock, lease)
+            state = settled_state(self.files, lease)
             check_undoing(state.timeline)
             chosen = instants_to_archive(self._facts(state), terms)
             self._move(state.config.timeline_path, state.archive, chosen, lease)
@@ -116,7 +115,7 @@ class Archiver:
 
         timeline = self.files.timeline(state.config)
         borne = {file.parsed.instant for file in state.listing if file.parsed is not None}
-        now_ms = self.clock.now_ms()
+        now_ms = self.files.clock.now_ms()
         delete_each(self.files.storage, settled_outcomes(self.files.storage, timeline, borne, now_ms, publishes), lease)
 
     def _merge_limits(self) -> MergeLimits:

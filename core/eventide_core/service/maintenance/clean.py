@@ -33,14 +33,9 @@ from eventide_core.action.maintenance.clean_planner import (
 )
 from eventide_core.config import Options
 from eventide_core.errors import BusyError
-from eventide_core.ports import Clock, FileChanges, Lease, TableLock
+from eventide_core.ports import FileChanges, Lease, TableLock
 from eventide_core.service.facts.moments import local_instant_time
-from eventide_core.service.facts.needed_files import (
-    links_of,
-    needed_paths,
-    savepoints_of,
-    still_needed,
-)
+from eventide_core.service.facts.needed_files import links_of, needed_paths, savepoints_of, still_needed
 from eventide_core.service.facts.planning import unused_instant
 from eventide_core.service.facts.stray_files import stray_files
 from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
@@ -84,7 +79,6 @@ class Cleaner:
     rollback: Rollback
     lock: TableLock
     liveness: Liveness
-    clock: Clock
     options: Options
 
     def plan(self, retain_commits: int | None = None) -> CleanResult:
@@ -105,14 +99,14 @@ class Cleaner:
         with ExitStack() as beating:  # if the clean fails, the last heartbeats stay and identify its process
             with self.lock.acquire() as lease:
                 self.rollback.undo_failed_writes(lease)
-                settled_state(self.files, self.clock, lease, requires_files=False)
+                settled_state(self.files, lease, requires_files=False)
                 begun = self._take_over(beating)
             for pending in begun:
                 deleted += self._end(pending)
             with self.lock.acquire() as lease:
                 # Listed first, so that nothing is removed of an action that begins after this.
                 left = instants_with_markers_or_heartbeat(self.files.storage)
-                state = settled_state(self.files, self.clock, lease)
+                state = settled_state(self.files, lease)
                 check_undoing(state.timeline)
                 self._remove_orphans(left, state)
                 terms = self._terms(state, retain_commits)
@@ -175,7 +169,9 @@ class Cleaner:
         It may only have been paused, and puts its request when it wakes up. The heartbeat then shows whose request it is, so
         it stays for an hour.
         """
-        lately = local_instant_time(state.config, state.timeline, self.clock.now_ms() - _HOUR_MS, self.clock)
+        lately = local_instant_time(
+            state.config, state.timeline, self.files.clock.now_ms() - _HOUR_MS, self.files.clock
+        )
         for instant in sorted(left - {i.requested_time for i in state.timeline.pending}):
             has_begun = state.timeline.find(instant) is not None or instant in state.ended
             if (has_begun or instant < lately) and not self.liveness.is_known_alive(instant):
@@ -204,7 +200,7 @@ class Cleaner:
             commits=commits,
             file_versions=self.options.get(keys.FILE_VERSIONS_RETAINED),
             retained_since=local_instant_time(
-                state.config, state.timeline, self.clock.now_ms() - hours * _HOUR_MS, self.clock
+                state.config, state.timeline, self.files.clock.now_ms() - hours * _HOUR_MS, self.files.clock
             ),
         )
 
@@ -219,7 +215,7 @@ class Cleaner:
             deleted.setdefault(partitions[path], []).append(path.rpartition("/")[2])
         writes = state.timeline.writes
         plan = CleanPlan(
-            instant=unused_instant(state, self.clock),
+            instant=unused_instant(state, self.files.clock),
             policy=terms.policy,
             earliest_to_retain=decision.earliest_to_retain,
             last_completed=writes[-1].requested_time if writes else "",
@@ -236,7 +232,7 @@ class Cleaner:
         """Steps 3 and 4, by the process that owns the instant. Returns the removed paths."""
         storage = self.files.storage
         with self.lock.acquire() as lease:
-            state = settled_state(self.files, self.clock, lease)
+            state = settled_state(self.files, lease)
             plan = self._spared(state, self.files.clean_plan(state.config, pending.requested_time))
         data = self.files.codec.encode_clean_plan(plan, storage.root)
         transaction = self._transaction(state.config, plan.instant)

@@ -23,10 +23,11 @@ from eventide_core.action.sync.catalog_changes import (
     table_change,
 )
 from eventide_core.action.sync.catalog_tables import SyncFacts, published, wanted_tables
-from eventide_core.action.sync.options import SyncOptions
+from eventide_core.action.sync.dataset_changes import dataset_change, wanted_properties
+from eventide_core.action.sync.options import DatasetOptions, SyncOptions
 from eventide_core.config import SYNC_AUTO_CREATE_DATABASE, Options
 from eventide_core.errors import DatabaseNotFoundError, EventideError
-from eventide_core.ports import Catalog
+from eventide_core.ports import Catalog, DatasetCatalog
 from eventide_core.service.facts.freshness import FreshnessReader
 from eventide_core.service.facts.sources import freshness_with_sources
 from eventide_core.service.state.table import TableState
@@ -203,3 +204,37 @@ def _bring(
     if is_altered:
         catalog.alter_table(change.table)
     return SyncedTable(wanted.name, is_new, is_altered, len(changes.added), len(changes.moved), len(changes.dropped))
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetSync:
+    """`open_catalog` connects to the catalog in the options."""
+
+    files: TableFiles
+    freshness: FreshnessReader
+    open_catalog: Callable[[], DatasetCatalog]
+    options: Options
+
+    def sync(self) -> SyncResult:
+        """Updates the catalog to the table's current state. Writes only what has changed.
+
+        Raises CatalogError if the catalog fails, ConfigError, and RefusedError if the dataset is another table's.
+        """
+        state = TableState.load(self.files)
+        options = DatasetOptions.of(self.options, state.config)
+        fresh = published(
+            *last_times(state), freshness_with_sources(self.files, state, self.freshness.published(state))
+        )
+        location = hadoop_location(options.base_path or self.files.storage.root)
+        properties = wanted_properties(state.config, options, location, fresh)
+        with closing(self.open_catalog()) as catalog:
+            dataset = catalog.dataset(options.database, options.table)
+            change = dataset_change(dataset, state.schema, properties, options)
+            if change:
+                catalog.change(options.database, options.table, change)
+        is_new = dataset is None
+        done = SyncedTable(options.table, is_new, is_altered=bool(change) and not is_new, **_NO_PARTITIONS)
+        return SyncResult(options.database, (done,), fresh)
+
+
+_NO_PARTITIONS = {"partitions_added": 0, "partitions_moved": 0, "partitions_dropped": 0}

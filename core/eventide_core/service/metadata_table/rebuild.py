@@ -21,7 +21,7 @@ from eventide_core.action.metadata_table.initialization import first_instant
 from eventide_core.action.query.planner import plan_slices
 from eventide_core.cure import Cure
 from eventide_core.errors import BusyError, UnsupportedTableError
-from eventide_core.ports import Clock, Lease, NewMetadataTable, TableLock
+from eventide_core.ports import Lease, NewMetadataTable, TableLock
 from eventide_core.service.facts.planning import unused_instant
 from eventide_core.service.metadata_table.drop import check_or_unname, drop_metadata_table
 from eventide_core.service.metadata_table.initialization import make_metadata_table
@@ -63,7 +63,6 @@ class RebuiltMetadataTable:
 class MetadataRebuilder:
     files: TableFiles
     lock: TableLock
-    clock: Clock
 
     def rebuild(self, indexes: Collection[str] | None = None) -> RebuiltMetadataTable:
         """Rebuilds the metadata table: `files`, and `indexes`; by default those of the old one that can be made.
@@ -80,7 +79,7 @@ class MetadataRebuilder:
             self._check(state, wanted)
             refuse_returned(state)
             partitions = (FILES, *_indexes(state, wanted))
-            new, end = _new(state, partitions), unused_instant(state, self.clock)
+            new, end = _new(state, partitions), unused_instant(state, self.files.clock)
             lease.check()
             drop_metadata_table(self.files.storage, lease)
             make_metadata_table(self.files, new, lease, name=state.config.name, completion_time=end)

@@ -63,15 +63,8 @@ from eventide_core.service.transaction.steps import Kind
 from eventide_core.service.transaction.timeline_files import TimelineFiles, delete_each
 from eventide_core.table.files.file_name import BaseFileName, LogFileName, is_data_file
 from eventide_core.table.files.table_path import METADATA_DIRECTORY
-from eventide_core.table.settings.metadata_table import (
-    BLOOM_FILTERS,
-    FILES,
-    REBUILD_CURE,
-    REBUILT_INDEXES,
-    RECORD_INDEX,
-    RowChange,
-    is_of_whole_table,
-)
+from eventide_core.table.settings import metadata_table
+from eventide_core.table.settings.metadata_table import RowChange, is_of_whole_table
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.commit_metadata import DROPPED_INDEXES_KEY, CommitMetadata
 from eventide_core.table.timeline.file_system_view import DataFile
@@ -79,7 +72,7 @@ from eventide_core.table.timeline.instant import Action, State
 from eventide_core.table.timeline.timeline import Timeline
 
 _DAMAGE = (CorruptBaseFileError, CorruptLogBlockError, MissingFileError, RecordDecodeError)
-_BY_FILE = frozenset((FILES, BLOOM_FILTERS))
+_BY_FILE = frozenset((metadata_table.FILES, metadata_table.BLOOM_FILTERS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,16 +172,16 @@ class MetadataTableUpkeep:
         facts = state.facts
         # An action that drops indexes on its way goes on with the settings that it has read before.
         dropped = set(config.metadata_partitions) - set(facts.partitions)
-        if FILES in dropped or not set(facts.partitions) <= set(config.metadata_partitions):
+        if metadata_table.FILES in dropped or not set(facts.partitions) <= set(config.metadata_partitions):
             raise BusyError(f"{root}: the metadata table is being rebuilt or dropped, or has just been; try again")
         if facts.layout != config.layout:
             raise UnsupportedTableError(
                 f"{root}: the metadata table has version {facts.version}, and the table version {config.version}, as after "
-                f"procedures of Hudi 1.1: eventide reads it and doesn't write it; {REBUILD_CURE}"
+                f"procedures of Hudi 1.1: eventide reads it and doesn't write it; {metadata_table.REBUILD_CURE}"
             )
         check_indexes(facts, rows, root)
-        if rows in (RowChange.WRITTEN, RowChange.WIDENED) and RECORD_INDEX in facts.partitions:
-            check_record_index(state.view(RECORD_INDEX).latest_slices())
+        if rows in (RowChange.WRITTEN, RowChange.WIDENED) and metadata_table.RECORD_INDEX in facts.partitions:
+            check_record_index(state.view(metadata_table.RECORD_INDEX).latest_slices())
         if facts.layout.writers_follow_plans and self.compactor.begun_in(state) is None:
             check_pending(facts.timeline.pending_plans, root)
 
@@ -198,7 +191,7 @@ class MetadataTableUpkeep:
 
     def reads_files(self, config: TableConfig) -> bool:
         """Whether a write makes it read data files, and it is kept up to date."""
-        return bool(set(config.metadata_partitions) - {FILES}) and self._choice() is Choice.UPDATE
+        return bool(set(config.metadata_partitions) - {metadata_table.FILES}) and self._choice() is Choice.UPDATE
 
     def record_index(self, config: TableConfig, timeline: Timeline) -> KeyIndex | None:
         """The record index, if it is kept up to date and has followed each completed action of that timeline."""
@@ -306,7 +299,7 @@ def complete_record_index(
     An index is made from all files, so it needs no commit of the actions before the metadata table. On version 6, one
     that was pending then counts as before it: a clustering, which moves keys, must have a commit there.
     """
-    if RECORD_INDEX not in config.metadata_partitions:
+    if metadata_table.RECORD_INDEX not in config.metadata_partitions:
         return None
     state = table.load()
     own = {i.requested_time for i in state.facts.timeline.completed}
@@ -341,11 +334,13 @@ def rebuilt_indexes(storage: Storage, config: TableConfig) -> tuple[str, ...]:
 
     A record index with file groups of its own for each partition is not one of them: eventide makes one of the whole table.
     """
-    known = [name for name in REBUILT_INDEXES if name in config.metadata_partitions]
-    return tuple(name for name in known if name != RECORD_INDEX or _is_of_whole_table(storage))
+    known = [name for name in metadata_table.REBUILT_INDEXES if name in config.metadata_partitions]
+    return tuple(name for name in known if name != metadata_table.RECORD_INDEX or _is_of_whole_table(storage))
 
 
 def _is_of_whole_table(storage: Storage) -> bool:
-    names = [entry.path.rpartition("/")[2] for entry in storage.list(f"{METADATA_DIRECTORY}/{RECORD_INDEX}")]
+    names = [
+        entry.path.rpartition("/")[2] for entry in storage.list(f"{METADATA_DIRECTORY}/{metadata_table.RECORD_INDEX}")
+    ]
     parsed = (BaseFileName.parse(name) or LogFileName.parse(name) for name in names)
     return all(is_of_whole_table(name.file_id) for name in parsed if name is not None)

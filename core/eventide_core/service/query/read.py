@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 
 from eventide_core.action.query.change_planner import ChangePlanner
 from eventide_core.action.query.key_places import looks_no_key_up
-from eventide_core.action.query.null_partitions import with_null_fields
 from eventide_core.action.query.planner import (
     earliest_request,
     parse_time,
@@ -15,6 +14,7 @@ from eventide_core.action.query.planner import (
     skipped_later,
     slices_of_span,
     span,
+    with_null_fields,
 )
 from eventide_core.errors import CleanedHistoryError, MissingFileError, UnsupportedTableError
 from eventide_core.service.facts.history import check_history, check_history_when

@@ -17,13 +17,7 @@ from functools import partial
 
 from eventide_core.action.freshness.watermark_view import PublishedView
 from eventide_core.action.query.planner import plan_slices
-from eventide_core.action.windows.progress import (
-    ConsumerProgress,
-    ConsumerView,
-    LatePolicy,
-    OpenWindow,
-    WindowTerms,
-)
+from eventide_core.action.windows.progress import ConsumerProgress, ConsumerView, LatePolicy, OpenWindow, WindowTerms
 from eventide_core.config import Options, duration_text
 from eventide_core.cure import Cure
 from eventide_core.errors import (
@@ -35,7 +29,7 @@ from eventide_core.errors import (
     WindowTakenError,
     format_timestamp,
 )
-from eventide_core.ports import Clock, Engine, WindowContent
+from eventide_core.ports import Engine, WindowContent
 from eventide_core.service.facts.event_time_field import event_time_field_of
 from eventide_core.service.facts.sources import watermark_with_sources
 from eventide_core.service.facts.watermark_views import (
@@ -79,7 +73,6 @@ class WindowService:
     files: TableFiles
     content: Callable[[], WindowContent]
     engine: Engine
-    clock: Clock
     options: Options
     runner: str
 
@@ -128,10 +121,10 @@ class WindowService:
             newer = read_from(self._load, step)
             if newer is None:
                 return None
-            newer = replace(newer, keep_until_ms=self.clock.now_ms() + terms.keep_ms)
+            newer = replace(newer, keep_until_ms=self.files.clock.now_ms() + terms.keep_ms)
             if not files.put(newer):
                 continue  # another runner was faster
-            files.remove_views(newer.views, _dropped(progress, newer), self.clock.now_ms())
+            files.remove_views(newer.views, _dropped(progress, newer), self.files.clock.now_ms())
             if newer.open is not None:
                 return self._delivery(consumer, newer)
         raise BusyError(f"other runners of the consumer {consumer} go on all the time; try again")
@@ -144,7 +137,7 @@ class WindowService:
     def renew_lease(self, delivery: Delivery, terms: WindowTerms) -> None:
         """Prolongs the lease of a window that takes longer. Raises WindowTakenError."""
         files = ConsumerFiles(self.files.storage, delivery.consumer)
-        until_ms = self.clock.now_ms() + terms.lease_ms
+        until_ms = self.files.clock.now_ms() + terms.lease_ms
         self._hold(files, delivery.window, lambda progress: progress.renewed(until_ms), ends=False)
 
     def open_delivery(self, consumer: str, token: int | None = None) -> Delivery | None:
@@ -202,7 +195,7 @@ class WindowService:
         renew: bool,
     ) -> ConsumerProgress | None:
         """The state after the consumer's next step; None if there is none to make."""
-        now_ms = self.clock.now_ms()
+        now_ms = self.files.clock.now_ms()
         held = progress.open
         if held is not None and held.runner != self.runner and held.lease_until_ms > now_ms and not take_over:
             raise _taken(files.consumer, held)
@@ -366,7 +359,7 @@ class WindowService:
                 )
             newer = change(progress)
             if files.put(newer):
-                files.remove_views(newer.views, _dropped(progress, newer), self.clock.now_ms())
+                files.remove_views(newer.views, _dropped(progress, newer), self.files.clock.now_ms())
                 return
         raise BusyError(
             f"others change the state of the consumer {files.consumer} all the time; mark the window {_named(window)} as "

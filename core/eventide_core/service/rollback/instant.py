@@ -21,7 +21,7 @@ from eventide_core.errors import (
     InstantNotFoundError,
     RefusedError,
 )
-from eventide_core.ports import Clock, Lease, TableLock
+from eventide_core.ports import Lease, TableLock
 from eventide_core.service.facts.needed_files import merged_paths
 from eventide_core.service.facts.planned_groups import planned_groups
 from eventide_core.service.facts.planning import unused_instant
@@ -49,7 +49,6 @@ class Rollback:
     metadata: MetadataTableUpkeep
     lock: TableLock
     liveness: Liveness
-    clock: Clock
 
     def undo(self, instant: str, *, force: bool = False) -> tuple[str, ...]:
         """Rolls back the action at `instant`; returns the paths that were removed.
@@ -59,7 +58,7 @@ class Rollback:
         pending is in the way. Files that are gone or damaged don't matter: to undo their write may be the only cure.
         """
         with self.lock.acquire() as lease:
-            state = settled_state(self.files, self.clock, lease, requires_files=False)
+            state = settled_state(self.files, lease, requires_files=False)
             unplanned = self._unplanned(state, instant)
             if unplanned is not None:
                 if not force:
@@ -114,7 +113,7 @@ class Rollback:
             write = state.timeline.find(instant)
             if write is not None and not write.is_completed and self._begun(state, instant) is None:
                 shared = logs_of_failed_write(self.files.storage, state, instant)
-                plan = self._runner.begin(state, unused_instant(state, self.clock), write, shared, lease)
+                plan = self._runner.begin(state, unused_instant(state, self.files.clock), write, shared, lease)
                 self._runner.end(state.config, plan, lease, of=write)
 
     def undo_failed_writes(self, lease: Lease | None = None) -> tuple[str, ...]:
@@ -260,7 +259,7 @@ class Rollback:
             self._check_pending(state, target)
             _check_not_built_on(state, target)
             shared = logs_of_failed_write(self.files.storage, state, time)
-        plan = self._runner.begin(state, unused_instant(state, self.clock), target, shared, lease)
+        plan = self._runner.begin(state, unused_instant(state, self.files.clock), target, shared, lease)
         removed = self._runner.end(state.config, plan, lease, of=target)
         if removed is None:
             raise CompletedMeanwhileError(

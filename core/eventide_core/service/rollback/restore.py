@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from eventide_core.action.maintenance.rollback_planner import plan_rollback
 from eventide_core.cure import Cure
 from eventide_core.errors import BusyError, InstantNotFoundError, MissingFileError, RefusedError
-from eventide_core.ports import Clock, Lease, TableLock
+from eventide_core.ports import Lease, TableLock
 from eventide_core.service.facts.needed_files import savepoints_of
 from eventide_core.service.facts.planning import unused_instant
 from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
@@ -63,7 +63,6 @@ class Restorer:
     metadata: MetadataTableUpkeep
     lock: TableLock
     liveness: Liveness
-    clock: Clock
 
     def restore(self, savepoint: str) -> tuple[str, ...]:
         """Undoes all writes after the savepoint; returns their instants, newest first.
@@ -74,7 +73,7 @@ class Restorer:
         """
         with self.lock.acquire() as lease:
             # Some files of a write to undo may be missing.
-            state = settled_state(self.files, self.clock, lease, requires_files=False)
+            state = settled_state(self.files, lease, requires_files=False)
             plan = self._begun(state, savepoint, lease) or self._begin(state, savepoint, lease)
             return self._end(state, plan, lease)
 
@@ -105,7 +104,7 @@ class Restorer:
             if target.instant in state.commits:
                 logs_of_completed_write(self.files.storage, state, target.instant)  # refuses what cannot be undone
         self.metadata.check(state.config, RowChange.ROLLED_BACK)
-        plan = RestorePlan(unused_instant(state, self.clock), savepoint, targets)
+        plan = RestorePlan(unused_instant(state, self.files.clock), savepoint, targets)
         data = self.files.codec.encode_restore_plan(plan)
         if self._transaction(state.config, plan).put(lease, State.REQUESTED, data) is not Put.DONE:
             raise BusyError(f"another action uses the instant {plan.instant}; try again")

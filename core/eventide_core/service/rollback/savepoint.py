@@ -14,7 +14,7 @@ from eventide_core.action.compaction.trigger import check_undoing
 from eventide_core.action.maintenance.clean_planner import paths_of
 from eventide_core.action.maintenance.rollback_planner import check_cleaning
 from eventide_core.errors import InstantNotFoundError, RefusedError, TagNotFoundError
-from eventide_core.ports import Clock, Lease, TableLock
+from eventide_core.ports import Lease, TableLock
 from eventide_core.service.facts.exact_view import ExactViews
 from eventide_core.service.facts.history import check_history
 from eventide_core.service.facts.needed_files import is_left_over_of_pending, savepoints_of
@@ -48,7 +48,6 @@ class Savepoints:
     files: TableFiles
     exact: ExactViews
     lock: TableLock
-    clock: Clock
 
     def save(self, instant: str, *, comments: str = "", tag: str | None = None) -> SavepointMetadata:
         """Keeps the table as of the completed write at `instant`; one that is kept already is answered as it is.
@@ -59,17 +58,17 @@ class Savepoints:
         """
         text = comments_with_tag(tag, comments)
         with self.lock.acquire() as lease:
-            state = settled_state(self.files, self.clock, lease)
+            state = settled_state(self.files, lease)
             saved = savepoints_of(self.files, state)
             _check_tag(saved, instant, tag)
             known = saved.get(instant)
             if known is not None:
                 return known
             self._check(state, instant)
-            metadata = SavepointMetadata("eventide", self.clock.now_ms(), text, _files_as_of(state, instant))
+            metadata = SavepointMetadata("eventide", self.files.clock.now_ms(), text, _files_as_of(state, instant))
             data = self.files.codec.encode_savepoint(metadata)
             _savepoint(self.files, state, instant).put(lease, State.INFLIGHT, data)
-            _complete(self.files, self.clock, state, instant, data, lease)
+            _complete(self.files, state, instant, data, lease)
             return metadata
 
     def save_tag(self, name: str, *, instant: str | None, before_ms: int | None, comments: str) -> Tag:
@@ -132,19 +131,19 @@ class Savepoints:
         check_history(state, instant)
 
 
-def settled_state(files: TableFiles, clock: Clock, lease: Lease, *, requires_files: bool = True) -> TableState:
+def settled_state(files: TableFiles, lease: Lease, *, requires_files: bool = True) -> TableState:
     """The table's state under the lock, when what paused and dead processes left on the timeline has been settled.
 
     Files that don't count are removed, and savepoints that were begun are completed or removed.
     """
     state = TableState.load(files, requires_files=requires_files)
     files.sweep(state.config, state.timeline, lease)
-    if not end_pins(files, clock, state, lease):
+    if not end_pins(files, state, lease):
         return state
     return TableState.load(files, requires_files=requires_files)
 
 
-def end_pins(files: TableFiles, clock: Clock, state: TableState, lease: Lease) -> bool:
+def end_pins(files: TableFiles, state: TableState, lease: Lease) -> bool:
     """Completes the savepoints that were begun, under the lock. Whether there were any.
 
     One whose files are gone is removed: its process was paused before it put the pin, and doesn't rely on it. One of
@@ -159,7 +158,7 @@ def end_pins(files: TableFiles, clock: Clock, state: TableState, lease: Lease) -
             ended = True
             kept = files.codec.decode_savepoint(data, files.on_timeline(state.config).path(pin)).paths
             if kept <= {file.path for file in state.listing} and state.find_write(pin.requested_time) is not None:
-                _complete(files, clock, state, pin.requested_time, data, lease)
+                _complete(files, state, pin.requested_time, data, lease)
             else:
                 files.on_timeline(state.config).delete(pin, lease)
     return ended
@@ -169,8 +168,8 @@ def _savepoint(files: TableFiles, state: TableState, instant: str) -> Transactio
     return files.transaction(state.config, Kind.SAVEPOINT, Action.SAVEPOINT, instant)
 
 
-def _complete(files: TableFiles, clock: Clock, state: TableState, instant: str, data: bytes, lease: Lease) -> None:
-    completion = state.config.layout.recorded_completion(unused_instant(state, clock))
+def _complete(files: TableFiles, state: TableState, instant: str, data: bytes, lease: Lease) -> None:
+    completion = state.config.layout.recorded_completion(unused_instant(state, files.clock))
     _savepoint(files, state, instant).put(lease, State.COMPLETED, data, completion=completion)
 
 

@@ -6,11 +6,7 @@ from datetime import UTC, date, datetime
 
 from eventide_core.action.compaction.change_capture import with_change_logs, without_early_records, writes_change_logs
 from eventide_core.action.compaction.link_choice import choose_link
-from eventide_core.action.compaction.planner import (
-    PlanTerms,
-    plan_compaction,
-    plan_whole_slices,
-)
+from eventide_core.action.compaction.planner import PlanTerms, plan_compaction, plan_whole_slices
 from eventide_core.action.compaction.quiet_moment import (
     BackdatingFacts,
     QuietMoment,
@@ -21,26 +17,14 @@ from eventide_core.action.compaction.quiet_moment import (
     quiet_moment,
 )
 from eventide_core.action.compaction.request import CompactionRequest
-from eventide_core.action.compaction.slice_selection import (
-    ExactCut,
-    LogFacts,
-    Selection,
-    SliceFacts,
-    select,
-)
+from eventide_core.action.compaction.slice_selection import ExactCut, LogFacts, Selection, SliceFacts, select
 from eventide_core.action.compaction.strategy import EventTimeBasedCompactionStrategy
 from eventide_core.action.compaction.strategy_choice import ChosenStrategy, chosen_strategy
-from eventide_core.action.compaction.trigger import (
-    Due,
-    Trigger,
-    due,
-    trigger_rule,
-)
+from eventide_core.action.compaction.trigger import Due, Trigger, due, trigger_rule
 from eventide_core.action.freshness.freshness import COMPLETE, freshness, publishable_cut
 from eventide_core.action.query.offending_log_files import offending_log_files
 from eventide_core.config import Options
 from eventide_core.errors import counted, format_timestamp
-from eventide_core.ports import Clock
 from eventide_core.service.facts.event_time_field import event_time_field_of
 from eventide_core.service.facts.exact_view import ExactViews
 from eventide_core.service.facts.freshness import FreshnessReader
@@ -80,21 +64,20 @@ class CompactionDrafter:
     freshness: FreshnessReader
     metadata: MetadataTableUpkeep
     exact: ExactViews
-    clock: Clock
     options: Options
     settings: CompactionSettings
 
     def draft(self, state: TableState, request: CompactionRequest, *, is_gap_needed: bool = True) -> DraftPlan:
         """The plan that the table needs now. Raises what the options, the metadata table and the request refuse."""
         notes = self.metadata.check(state.config, RowChange.NONE)
-        differing = differing_clocks(state.config, state.timeline, self.clock)
+        differing = differing_clocks(state.config, state.timeline, self.files.clock)
         if differing is not None:
             notes += (f"{differing}; new instants follow the writers' clock, as TZ set to their time zone would do",)
         captures = writes_change_logs(state.config, self.settings.index_type, state.view.latest_slices())
         strategy = chosen_strategy(self.options, self._today())
-        now = unused_instant(state, self.clock)
+        now = unused_instant(state, self.files.clock)
         undone = self.files.rolled_back(state.config, state.timeline)
-        back = backdating_facts(state, self.settings.commits_retained, now, undone, self.clock)
+        back = backdating_facts(state, self.settings.commits_retained, now, undone, self.files.clock)
         moment = _Moment(now, back, self._quiet_moment(state, back, is_gap_needed=is_gap_needed))
         is_due = None if request.is_for_t else self._due(state, strategy, now)
         if strategy.is_by_event_time:
@@ -109,7 +92,7 @@ class CompactionDrafter:
     def draft_of_copy_on_write(self, state: TableState) -> DraftPlan:
         """The draft of a copy-on-write table: nothing to do, whatever the request."""
         terms = PlanTerms(None, CutMode.FILE, None, state.known_schema or AvroSchema.of(""), state.config.layout, ())
-        plan = plan_whole_slices((), unused_instant(state, self.clock), terms, reason="")
+        plan = plan_whole_slices((), unused_instant(state, self.files.clock), terms, reason="")
         return DraftPlan(plan, "none", None, COMPLETE, 0, (), None, nothing=_COPY_ON_WRITE)
 
     def _by_event_time(
@@ -125,14 +108,14 @@ class CompactionDrafter:
     ) -> DraftPlan:
         """The draft of a strategy with event times, at the T of the request."""
         published_ms = state.cut_ms
-        asked_ms = request.asked_at(self.clock.now_ms())
-        threshold_ms = request.threshold_at(self.clock.now_ms(), published_ms)
+        asked_ms = request.asked_at(self.files.clock.now_ms())
+        threshold_ms = request.threshold_at(self.files.clock.now_ms(), published_ms)
         event_time_field = event_time_field_of(state, self.options)
         shape = state.shape(event_time_field)
         slices = [s for s in state.view.latest_slices() if s.log_files]
         facts = self.facts.read(state, shape, slices, moment.instant)
-        request.check_reach(threshold_ms, self.clock.now_ms(), published_ms, _latest_ms(facts))
-        if is_ahead(threshold_ms, self.clock.now_ms()):
+        request.check_reach(threshold_ms, self.files.clock.now_ms(), published_ms, _latest_ms(facts))
+        if is_ahead(threshold_ms, self.files.clock.now_ms()):
             notes += (f"T {format_timestamp(threshold_ms)} is more than a day later than the clock",)
         is_reached, exactness = False, None
         if request.is_for_t and published_ms is not None and event_time_field == state.cut_field:
@@ -180,7 +163,7 @@ class CompactionDrafter:
             notes + picked.notes(str(strategy), moment, cut_ms, published_ms),
             published_ms,
             is_reached,
-            offending=offending_log_files(facts, threshold_ms, self.clock.now_ms()) if is_exact else (),
+            offending=offending_log_files(facts, threshold_ms, self.files.clock.now_ms()) if is_exact else (),
             beside=moment.quiet.beside,
             waits_for=None if is_reached else picked.waits_for(moment),
             held=_held(uncompacted, threshold_ms),
@@ -262,8 +245,8 @@ class CompactionDrafter:
 
     def _today(self) -> date:
         """The day in the local time zone, which Hudi's strategies by day use."""
-        now_ms = self.clock.now_ms()
-        return datetime.fromtimestamp((now_ms + self.clock.local_offset_ms(now_ms)) // 1000, UTC).date()
+        now_ms = self.files.clock.now_ms()
+        return datetime.fromtimestamp((now_ms + self.files.clock.local_offset_ms(now_ms)) // 1000, UTC).date()
 
 
 @dataclass(frozen=True, slots=True)

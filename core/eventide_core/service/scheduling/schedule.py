@@ -11,9 +11,7 @@ from functools import partial
 from typing import TypeVar
 
 from eventide_core.action.compaction.request import CompactionRequest
-from eventide_core.action.compaction.trigger import (
-    check_trigger,
-)
+from eventide_core.action.compaction.trigger import check_trigger
 from eventide_core.config import LinkChoice
 from eventide_core.errors import BusyError, LockLostError, MetadataTableBusyError, RefusedError
 from eventide_core.ports import Capability, Clock, Engine, TableLock
@@ -48,7 +46,6 @@ class CompactionScheduler:
     check_merger: Callable[[RecordShape], None]
     engine: Engine
     lock: TableLock
-    clock: Clock
     settings: CompactionSettings
 
     def plan(self, request: CompactionRequest) -> DraftPlan:
@@ -59,7 +56,7 @@ class CompactionScheduler:
         if state.config.is_copy_on_write:
             return self.drafter.draft_of_copy_on_write(state)
         draft = once_metadata_table_is_free(
-            lambda: self.drafter.draft(state, request), self.clock, self.settings.wait_ms
+            lambda: self.drafter.draft(state, request), self.files.clock, self.settings.wait_ms
         )
         alone = map(single_writer_note, writes_of_single_writers(self.files, state.config, state.timeline))
         stream = refusal_beside_stream(state, self.settings)
@@ -95,13 +92,13 @@ class CompactionScheduler:
             self.engine.map(self.check_merger, [state.shape(None)])
         limit_ms = self.settings.wait_ms
         gap_ms = min(limit_ms, GAP_WAIT_MS) if self.settings.is_exclusive else limit_ms
-        begin_ms = self.clock.now_ms()
+        begin_ms = self.files.clock.now_ms()
         waited_ms = 0
         while True:
             make = partial(self._draft, request, is_for_later=is_for_later, is_gap_needed=waited_ms < gap_ms)
             # The first draft takes no lock. It fills the cache of log file facts, so that the lock is held only
             # briefly.
-            draft = once_metadata_table_is_free(partial(make, state), self.clock, limit_ms)
+            draft = once_metadata_table_is_free(partial(make, state), self.files.clock, limit_ms)
             if draft.idle is None and draft.waits_for is None:
                 self._let_the_moment_pass(state, draft)
                 try:
@@ -114,11 +111,11 @@ class CompactionScheduler:
                 raise BusyError(
                     f"{draft.waits_for}; waited {waited_ms} ms: try again, or roll back a write whose writer is dead"
                 )
-            waited_ms = self.clock.now_ms() - begin_ms
+            waited_ms = self.files.clock.now_ms() - begin_ms
             until_ms = gap_ms if waited_ms < gap_ms else min(limit_ms, waited_ms + POLL_MS)
             if waited_ms < until_ms:
                 self._wait(config, until_ms - waited_ms)
-                waited_ms = self.clock.now_ms() - begin_ms
+                waited_ms = self.files.clock.now_ms() - begin_ms
             state = self._load()
 
     def _let_the_moment_pass(self, state: TableState, draft: DraftPlan) -> None:
@@ -129,18 +126,18 @@ class CompactionScheduler:
         """
         if state.config.layout.writers_follow_plans:
             return
-        since_ms = self.clock.now_ms() - self.settings.skew_ms
-        if draft.plan.instant > local_instant_time(state.config, state.timeline, since_ms, self.clock):
-            self.clock.sleep(self.settings.skew_ms)
+        since_ms = self.files.clock.now_ms() - self.settings.skew_ms
+        if draft.plan.instant > local_instant_time(state.config, state.timeline, since_ms, self.files.clock):
+            self.files.clock.sleep(self.settings.skew_ms)
 
     def _wait(self, config: TableConfig, limit_ms: int) -> None:
         """Sleeps until a new draft may succeed: on version 6, until no write is pending, which may be a short time."""
         if config.layout.writers_follow_plans:
             wait_until(
-                lambda: not self.files.timeline(config).pending_writes, self.clock, limit_ms, poll_ms=GAP_POLL_MS
+                lambda: not self.files.timeline(config).pending_writes, self.files.clock, limit_ms, poll_ms=GAP_POLL_MS
             )
         else:
-            self.clock.sleep(POLL_MS)
+            self.files.clock.sleep(POLL_MS)
 
     def _draft(
         self, request: CompactionRequest, state: TableState, *, is_for_later: bool, is_gap_needed: bool

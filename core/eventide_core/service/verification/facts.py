@@ -4,36 +4,48 @@ In this order, since others work on the table: timeline, listing, timeline once 
 between is not an orphan.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from eventide_core.action.compaction.slice_selection import LogFacts
 from eventide_core.action.repair.repairs import BACKUP_DIRECTORY
 from eventide_core.action.verification.facts import TableFacts
-from eventide_core.action.verification.parts import BaseFacts, EventTimeFacts, IndexFacts, RemovalFacts
+from eventide_core.action.verification.parts import (
+    BaseFacts,
+    BlockFacts,
+    EventTimeFacts,
+    IndexFacts,
+    LogScan,
+    RemovalFacts,
+)
 from eventide_core.config import EVENT_TIME_FIELD, METADATA_COMPACT_AFTER, Options
 from eventide_core.cure import Cure
 from eventide_core.errors import CorruptTimelineError, EventideError, MissingFileError
-from eventide_core.ports import ContentAudit, Engine
+from eventide_core.ports import ContentAudit, Engine, Storage
 from eventide_core.service.facts.event_time_field import are_stats_proof, event_time_field_of, zone_notes
 from eventide_core.service.facts.freshness import FreshnessReader
 from eventide_core.service.facts.moments import put_times
 from eventide_core.service.metadata_table.upkeep import rebuilt_indexes
+from eventide_core.service.state.data_directories import directories_of_data, is_another_table
 from eventide_core.service.state.foreign_directories import foreign_directories
 from eventide_core.service.state.liveness import Liveness
 from eventide_core.service.state.markers_and_heartbeats import instants_with_markers_or_heartbeat
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.service.verification.files import list_everything, scan_logs
 from eventide_core.service.verification.problems import OrProblem, Problem, require_damage
 from eventide_core.service.verification.timeline import TimelineReader, timeline_names
-from eventide_core.table.files.file_name import path_in
+from eventide_core.table.files.file_name import LogFileName, is_data_file, path_in
+from eventide_core.table.files.log_block import BlockType, HeaderKey, read_blocks
 from eventide_core.table.files.slice_read import BlockFilter
+from eventide_core.table.files.table_path import PARTITION_MARK
+from eventide_core.table.records.operation_column import refuse_operations
 from eventide_core.table.records.record_shape import RecordShape
 from eventide_core.table.settings.metadata_table import MetadataTableStatus
 from eventide_core.table.settings.properties import PROPERTIES_PATH, properties_bytes, settings_problem
 from eventide_core.table.settings.table_config import TableConfig
+from eventide_core.table.timeline.file_system_view import DataFile
 from eventide_core.table.timeline.timeline import Timeline
 
 
@@ -235,3 +247,56 @@ class FactsReader:
                     f"{instant.requested_time}: the writer of this pending {instant.action} is dead; the next write, or "
                     f"{Cure.rollback(instant.requested_time)}, rolls it back"
                 )
+
+
+def list_everything(storage: Storage) -> tuple[tuple[DataFile, ...], frozenset[str]]:
+    """All files of partitions, with the data files and links of other directories; and the data files among them."""
+    files: list[DataFile] = []
+    unmarked: list[str] = []
+    waiting = [""]
+    while waiting:
+        directory = waiting.pop()
+        entries = storage.list(directory)
+        if is_another_table(storage, directory, entries):
+            continue
+        names = {entry.path: entry.path.rpartition("/")[2] for entry in entries}
+        is_marked = any(name.startswith(PARTITION_MARK) for name in names.values())
+        waiting += directories_of_data(storage.root, entries)
+        for entry in entries:
+            if entry.is_directory and entry.link_target is None:
+                continue
+            if is_marked or entry.link_target is not None or is_data_file(names[entry.path]):
+                files.append(DataFile(directory, entry.path, entry.size, entry.link_target))
+                if not is_marked and is_data_file(names[entry.path]):
+                    unmarked.append(entry.path)
+    return tuple(sorted(files, key=lambda file: file.path)), frozenset(unmarked)
+
+
+def scan_logs(
+    storage: Storage, engine: Engine, listing: tuple[DataFile, ...], counted: BlockFilter
+) -> Mapping[str, LogScan]:
+    """The blocks of each log file, except dangling links. Raises UnsupportedTableError for records with operations."""
+    there = {file.path for file in listing if file.link_target is None}
+    logs = [f for f in listing if LogFileName.parse(f.name) is not None and (f.link_target or f.path) in there]
+    scans = engine.map(OrProblem(partial(_scan, storage, counted)), logs)
+    return {
+        log.path: LogScan((), scan.text) if isinstance(scan, Problem) else scan
+        for log, scan in zip(logs, scans, strict=True)
+    }
+
+
+def _scan(storage: Storage, counted: BlockFilter, file: DataFile) -> LogScan:
+    """Reads a log file's headers."""
+    blocks: list[BlockFacts] = []
+    try:
+        for block in read_blocks(partial(storage.read_range, file.path), file.size, file.path, is_strict=False):
+            if counted.accepts(block.instant_time or ""):
+                refuse_operations(block.schema, f"log file {file.path}")
+            is_torn = block.block_type is BlockType.CORRUPT
+            is_command = block.block_type is BlockType.COMMAND
+            target = block.header.get(HeaderKey.TARGET_INSTANT_TIME) if is_command else None
+            blocks.append(BlockFacts(block.offset, block.instant_time, is_torn, is_command, target))
+    except EventideError as error:
+        require_damage(error)
+        return LogScan(tuple(blocks), str(error))
+    return LogScan(tuple(blocks))

@@ -48,15 +48,8 @@ from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
 from eventide_core.service.state.markers_and_heartbeats import remove_markers_and_heartbeat
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.service.write.instants import WriteInstants
-from eventide_core.service.write.made_files import made_files
-from eventide_core.service.write.settings import (
-    base_file_sizes,
-    combines,
-    insert_duplicates,
-    schema_rules,
-    write_shape,
-)
+from eventide_core.service.write.instants import WriteInstants, made_files
+from eventide_core.service.write.settings import base_file_sizes, combines, insert_duplicates, schema_rules, write_shape
 from eventide_core.service.write.table_schema import internal_schema_after, refuse_revived
 from eventide_core.table.files.bucket import BUCKET_INDEX_DIRECTORY
 from eventide_core.table.files.file_group_write import FileGroupWrite, Placement

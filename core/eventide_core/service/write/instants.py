@@ -3,7 +3,7 @@
 Each step runs under the table lock. Between them, the lock is free, and the heartbeat shows that the writer is alive.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -23,7 +23,8 @@ from eventide_core.errors import (
     StorageFullError,
     WriteConflictError,
 )
-from eventide_core.ports import Clock, FileAnswers, FileChanges, TableLock
+from eventide_core.ports import FileAnswers, FileChanges, Storage, TableLock
+from eventide_core.service.facts.block_headers import is_of_one_write
 from eventide_core.service.facts.moments import local_instant_time
 from eventide_core.service.facts.needed_files import ListedTable, still_needed
 from eventide_core.service.facts.planned_groups import groups_of_plan
@@ -39,9 +40,11 @@ from eventide_core.service.transaction.outcome import Outcome, claim_outcome, in
 from eventide_core.service.transaction.steps import Kind
 from eventide_core.service.write.table_schema import following_schema, put_history
 from eventide_core.service.write.written_rows import added_files, written_changes
-from eventide_core.table.files.file_name import path_in
+from eventide_core.table.files.file_group_write import FileGroupWrite
+from eventide_core.table.files.file_name import BaseFileName, LogFileName, path_in
 from eventide_core.table.settings.metadata_table import RowChange
 from eventide_core.table.settings.table_config import TableConfig
+from eventide_core.table.timeline.file_system_view import DataFile
 from eventide_core.table.timeline.instant import Action, Instant, State
 from eventide_core.table.timeline.outcome_file import record_of
 from eventide_core.table.timeline.timeline import Timeline
@@ -54,7 +57,6 @@ class WriteInstants:
     rollback: Rollback
     lock: TableLock
     liveness: Liveness
-    clock: Clock
     options: Options
 
     def request(self, action: Action) -> str:
@@ -157,11 +159,11 @@ class WriteInstants:
             with self.files.created():
                 put = transaction.put(lease, State.COMPLETED, data, completion=recorded)
             if put is Put.DONE:
-                put_ms = self.clock.now_ms()
+                put_ms = self.files.clock.now_ms()
                 try:
                     lease.check()
                 except LockError:
-                    put_at = local_instant_time(config, timeline, put_ms, self.clock)
+                    put_at = local_instant_time(config, timeline, put_ms, self.files.clock)
                     self._check_fenced(pending, transaction.at(State.COMPLETED, recorded), put_at)
                     return recorded or pending.instant, update.dropped_indexes
             update.check_after_commit(lease)
@@ -274,10 +276,33 @@ class WriteInstants:
                 check_plan(pending.written, plan.requested_time, groups_of_plan(self.files, config, plan))
 
     def _unused(self, config: TableConfig, timeline: Timeline) -> str:
-        return instant_beyond(timeline, instants_with_outcome(self.files.storage), config, self.clock)
+        return instant_beyond(timeline, instants_with_outcome(self.files.storage), config, self.files.clock)
 
 
 def _rolled_back(instant: str) -> RefusedError:
     return RefusedError(
         f"the write at {instant} was rolled back while it ran, and nothing of it was committed: write again"
     )
+
+
+def made_files(storage: Storage, groups: Sequence[FileGroupWrite]) -> Iterable[str]:
+    """The paths of the files that a write has made, of those that its file groups name. Lists each partition once."""
+    for partition in sorted({group.partition for group in groups}):
+        of_partition = [group for group in groups if group.partition == partition]
+        for entry in storage.list(partition):
+            file = DataFile(partition, entry.path, entry.size, entry.link_target)
+            if any(_is_made(storage, file, group) for group in of_partition):
+                yield file.path
+
+
+def _is_made(storage: Storage, file: DataFile, group: FileGroupWrite) -> bool:
+    match file.parsed:
+        case BaseFileName():
+            return file.name == group.base_name
+        case LogFileName() as log if log.version >= group.first_log_version:
+            if file.name != group.log_name(log.version - group.first_log_version):
+                return False
+            # On version 6 a write of another day may have the same token.
+            return log.instant == group.instant or is_of_one_write(storage, file, group.instant)
+        case _:
+            return False

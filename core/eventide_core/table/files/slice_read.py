@@ -4,7 +4,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from eventide_core.table.files.file_name import LogFileName
+from eventide_core.errors import UnsupportedTableError
+from eventide_core.table.files.file_name import BaseFileName, LogFileName
+from eventide_core.table.records.column_names import FileColumns
 from eventide_core.table.records.record_shape import RecordShape
 
 KeyForms: TypeAlias = tuple[str, ...]
@@ -141,3 +143,13 @@ class QueryPlan:
         slices = (*self.slices, *earlier)
         logs = (path for read in slices for path, _ in read.log_paths)
         return frozenset((*logs, *(read.base_path for read in slices if read.base_path is not None)))
+
+
+def columns_in_base(shape: RecordShape, path: str) -> FileColumns | None:
+    """The columns of a base file; None if they have the names of the schema."""
+    if shape.column_names is None:
+        return None
+    name = BaseFileName.parse(path.rpartition("/")[2])
+    if name is None:
+        raise UnsupportedTableError(f"base file {path}: its name states no instant, so its columns can't be known")
+    return shape.column_names.in_base(name.instant, f"base file {path}")

@@ -19,26 +19,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from eventide_core.errors import UnsupportedTableError
-from eventide_core.table.property_keys import (
-    DELETE_FIELD,
-    DELETE_MARKER,
-    LEGACY_PAYLOAD_CLASS_NAME,
-    ORDERING_FIELDS,
-    PARTIAL_UPDATE_MODE,
-    PAYLOAD_CLASS_NAME,
-    PRECOMBINE_FIELD,
-    RECORD_MERGE_MODE,
-    RECORD_MERGE_PROPERTY_PREFIX,
-    RECORD_MERGE_STRATEGY_ID,
-    RECORD_MERGER_STRATEGY,
-)
+from eventide_core.table import property_keys as keys
 from eventide_core.table.records.custom_merger import CustomMerger, CustomMergers
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import DeleteMarker, PartialUpdate
 from eventide_core.table.settings.properties import names
 
-_UNAVAILABLE = f"{RECORD_MERGE_PROPERTY_PREFIX}hoodie.write.partial.update.unavailable.value"
-_KNOWN_MERGE_PROPERTIES = (DELETE_FIELD, DELETE_MARKER, _UNAVAILABLE)
+_UNAVAILABLE = f"{keys.RECORD_MERGE_PROPERTY_PREFIX}hoodie.write.partial.update.unavailable.value"
+_KNOWN_MERGE_PROPERTIES = (keys.DELETE_FIELD, keys.DELETE_MARKER, _UNAVAILABLE)
 _USE_HUDI = "compact this table with Hudi itself"
 # In this order: an upgrade from version 6 compacts, too, and by the later Hudi's rules.
 _COMPACT_THEN_UPGRADE = "compact this table with the Hudi that writes it, then upgrade it to version 9"
@@ -52,7 +40,7 @@ _MODES = {
     MergeRule.HUDI_0X_OVERWRITE_WITH_LATEST: MergeRule.COMMIT_TIME_ORDERING,
     MergeRule.HUDI_0X_DEFAULT: MergeRule.EVENT_TIME_ORDERING,
 }
-_PAYLOAD_KEYS = (PAYLOAD_CLASS_NAME, LEGACY_PAYLOAD_CLASS_NAME)
+_PAYLOAD_KEYS = (keys.PAYLOAD_CLASS_NAME, keys.LEGACY_PAYLOAD_CLASS_NAME)
 _REFUSED_PAYLOADS = {
     "PartialUpdateAvroPayload": (
         "fills what is null in the newer version from the older one; Hudi 0.x orders deletes among them, and Hudi 1 doesn't"
@@ -128,18 +116,19 @@ class MergeConfig:
 
         A user-defined merger is more, too, unless `mergers` has it.
         """
-        ordering = names(properties, ORDERING_FIELDS) or names(properties, PRECOMBINE_FIELD)
-        is_0x = version < 8 and bool(properties.get(PRECOMBINE_FIELD))
+        ordering = names(properties, keys.ORDERING_FIELDS) or names(properties, keys.PRECOMBINE_FIELD)
+        is_0x = version < 8 and bool(properties.get(keys.PRECOMBINE_FIELD))
         if is_0x and len(ordering) > 1:
             raise UnsupportedTableError(
-                f"{root}: {PRECOMBINE_FIELD}={properties[PRECOMBINE_FIELD]}: Hudi 0.x, whose key this is, orders by one "
-                f"field, and other readers by all of them; set {ORDERING_FIELDS} instead if only Hudi 1 uses the table"
+                f"{root}: {keys.PRECOMBINE_FIELD}={properties[keys.PRECOMBINE_FIELD]}: Hudi 0.x, whose key this is, "
+                f"orders by one field, and other readers by all of them; set {keys.ORDERING_FIELDS} instead if only "
+                "Hudi 1 uses the table"
             )
         if is_0x and any("." in name for name in ordering):
             raise UnsupportedTableError(
-                f"{root}: {PRECOMBINE_FIELD}={properties[PRECOMBINE_FIELD]}: Hudi 0.x, whose key this is, doesn't find a "
-                "field of a record where it orders log records, and other readers do; upgrade the table to version 9 with "
-                "Hudi 1"
+                f"{root}: {keys.PRECOMBINE_FIELD}={properties[keys.PRECOMBINE_FIELD]}: Hudi 0.x, whose key this is, "
+                "doesn't find a field of a record where it orders log records, and other readers do; upgrade the table "
+                "to version 9 with Hudi 1"
             )
         merger = _merger(properties, version, root, mergers)
         if merger is None:
@@ -148,7 +137,7 @@ class MergeConfig:
             rules = _reader_rules(rule, is_0x=is_0x, is_custom_by_event_time=is_by_event_time)
         else:
             rule, rules = MergeRule.CUSTOM, (MergeRule.CUSTOM,)
-        is_by_payload = merger is None and version < 9 and properties.get(RECORD_MERGE_MODE, _CUSTOM) == _CUSTOM
+        is_by_payload = merger is None and version < 9 and properties.get(keys.RECORD_MERGE_MODE, _CUSTOM) == _CUSTOM
         payload = _payload_name(properties) if is_by_payload else ""
         return cls(
             rule=rule,
@@ -164,17 +153,17 @@ class MergeConfig:
     @classmethod
     def unused(cls, properties: Mapping[str, str]) -> "MergeConfig":
         """The configuration of a copy-on-write table: no reader merges, whatever its writers merge by."""
-        ordering = names(properties, ORDERING_FIELDS) or names(properties, PRECOMBINE_FIELD)
+        ordering = names(properties, keys.ORDERING_FIELDS) or names(properties, keys.PRECOMBINE_FIELD)
         rule = MergeRule.COMMIT_TIME_ORDERING
         return cls(rule, (rule,), _payload(properties), ordering, None, None, orders_deletes=True)
 
 
 def words_of_merge(properties: Mapping[str, str], rule: MergeRule) -> frozenset[str]:
     """The modes, strategies and payload classes, without packages, by which writers name how this table merges."""
-    stated = (RECORD_MERGE_MODE, RECORD_MERGE_STRATEGY_ID, RECORD_MERGER_STRATEGY)
-    mode = properties.get(RECORD_MERGE_MODE) or _MODES.get(rule, rule)
+    stated = (keys.RECORD_MERGE_MODE, keys.RECORD_MERGE_STRATEGY_ID, keys.RECORD_MERGER_STRATEGY)
+    mode = properties.get(keys.RECORD_MERGE_MODE) or _MODES.get(rule, rule)
     payload = _payload_name(properties)
-    is_plain = payload in ("", *_PAYLOADS) and properties.get(PARTIAL_UPDATE_MODE, "NONE") == "NONE"
+    is_plain = payload in ("", *_PAYLOADS) and properties.get(keys.PARTIAL_UPDATE_MODE, "NONE") == "NONE"
     payloads = {name for name, of_payload in _PAYLOADS.items() if is_plain and of_payload == mode}
     words = {*(properties.get(key, "") for key in stated), _STRATEGY_OF_MODE.get(mode, ""), mode, payload, *payloads}
     return frozenset(words - {""})
@@ -200,20 +189,21 @@ def _reader_rules(rule: MergeRule, *, is_0x: bool, is_custom_by_event_time: bool
 
 def _merger(properties: Mapping[str, str], version: int, root: str, mergers: CustomMergers) -> CustomMerger | None:
     """The merger that the table's strategy is mapped to; None if the strategy is Hudi's own or not in force."""
-    strategy = properties.get(RECORD_MERGE_STRATEGY_ID)
-    if version < 8 or properties.get(RECORD_MERGE_MODE) != _CUSTOM or not strategy or strategy in _STRATEGIES:
+    strategy = properties.get(keys.RECORD_MERGE_STRATEGY_ID)
+    if version < 8 or properties.get(keys.RECORD_MERGE_MODE) != _CUSTOM or not strategy or strategy in _STRATEGIES:
         return None
     merger = dict(mergers).get(strategy)
     if merger is None:
         raise UnsupportedTableError(
-            f"{root}: {RECORD_MERGE_STRATEGY_ID}={strategy} is none of Hudi's own strategies "
+            f"{root}: {keys.RECORD_MERGE_STRATEGY_ID}={strategy} is none of Hudi's own strategies "
             f"({', '.join(_STRATEGIES.values())}), so a merger of its owner's decides; map it to a Python class that merges "
             f"alike, by the option {MERGERS_OPTION}={strategy}=MODULE:CLASS, or {_USE_HUDI}"
         )
-    if properties.get(PARTIAL_UPDATE_MODE, "NONE") != "NONE":
+    if properties.get(keys.PARTIAL_UPDATE_MODE, "NONE") != "NONE":
         raise UnsupportedTableError(
-            f"{root}: {PARTIAL_UPDATE_MODE}={properties[PARTIAL_UPDATE_MODE]} beside {RECORD_MERGE_STRATEGY_ID}={strategy}, "
-            f"the merger {merger.name}: a merger of the owner's merges whole records; {_USE_HUDI}"
+            f"{root}: {keys.PARTIAL_UPDATE_MODE}={properties[keys.PARTIAL_UPDATE_MODE]} beside "
+            f"{keys.RECORD_MERGE_STRATEGY_ID}={strategy}, the merger {merger.name}: a merger of the owner's merges "
+            f"whole records; {_USE_HUDI}"
         )
     return merger
 
@@ -221,10 +211,10 @@ def _merger(properties: Mapping[str, str], version: int, root: str, mergers: Cus
 def _merge_rule(
     properties: Mapping[str, str], version: int, root: str, *, has_ordering: bool, is_0x: bool
 ) -> MergeRule:
-    mode = properties.get(RECORD_MERGE_MODE)
+    mode = properties.get(keys.RECORD_MERGE_MODE)
     if mode in _STRATEGY_OF_MODE:
         _refuse_contradiction(properties, version, root)
-        return MergeRule(properties[RECORD_MERGE_MODE])
+        return MergeRule(properties[keys.RECORD_MERGE_MODE])
     payload = _payload(properties)
     name = _payload_name(properties)
     if payload is not None and name not in _PAYLOADS and not _is_known_below_version_9(name, version, is_0x=is_0x):
@@ -235,7 +225,8 @@ def _merge_rule(
     _refuse_strategy(properties, root)
     if mode is not None and not _is_custom_payload(properties, name, version):
         raise UnsupportedTableError(
-            f"{root}: {RECORD_MERGE_MODE}={mode}: records are merged by code that only its owner's engine has; {_USE_HUDI}"
+            f"{root}: {keys.RECORD_MERGE_MODE}={mode}: records are merged by code that only its owner's engine has; "
+            f"{_USE_HUDI}"
         )
     if payload is None:
         return MergeRule.EVENT_TIME_ORDERING if has_ordering else MergeRule.COMMIT_TIME_ORDERING
@@ -254,29 +245,29 @@ def _is_known_below_version_9(payload: str, version: int, *, is_0x: bool) -> boo
 
 
 def _is_custom_by_event_time(properties: Mapping[str, str]) -> bool:
-    return properties.get(RECORD_MERGE_MODE) == _CUSTOM and _payload_name(properties) == _CUSTOM_BY_EVENT_TIME
+    return properties.get(keys.RECORD_MERGE_MODE) == _CUSTOM and _payload_name(properties) == _CUSTOM_BY_EVENT_TIME
 
 
 def _is_custom_payload(properties: Mapping[str, str], payload: str, version: int) -> bool:
     """Whether merge mode CUSTOM stands for a payload that eventide knows."""
-    strategy = properties.get(RECORD_MERGE_STRATEGY_ID) or _BY_THE_PAYLOAD
+    strategy = properties.get(keys.RECORD_MERGE_STRATEGY_ID) or _BY_THE_PAYLOAD
     is_known = payload == _CUSTOM_BY_EVENT_TIME or (version < 9 and payload in _BELOW_VERSION_9_IN_HUDI_1)
-    return properties[RECORD_MERGE_MODE] == _CUSTOM and is_known and strategy == _BY_THE_PAYLOAD
+    return properties[keys.RECORD_MERGE_MODE] == _CUSTOM and is_known and strategy == _BY_THE_PAYLOAD
 
 
 def _refuse_contradiction(properties: Mapping[str, str], version: int, root: str) -> None:
     """On version 9, the mode alone decides."""
-    mode, strategy = properties[RECORD_MERGE_MODE], properties.get(RECORD_MERGE_STRATEGY_ID)
+    mode, strategy = properties[keys.RECORD_MERGE_MODE], properties.get(keys.RECORD_MERGE_STRATEGY_ID)
     if version == 8 and strategy and strategy != _STRATEGY_OF_MODE[mode]:
         raise UnsupportedTableError(
-            f"{root}: {RECORD_MERGE_STRATEGY_ID}={strategy} contradicts {RECORD_MERGE_MODE}={mode}, whose strategy is "
-            f"{_STRATEGY_OF_MODE[mode]}: Hudi opens no such table of version 8; find out by which of the two its writers "
-            "merged, and set both to that"
+            f"{root}: {keys.RECORD_MERGE_STRATEGY_ID}={strategy} contradicts {keys.RECORD_MERGE_MODE}={mode}, whose "
+            f"strategy is {_STRATEGY_OF_MODE[mode]}: Hudi opens no such table of version 8; find out by which of the "
+            "two its writers merged, and set both to that"
         )
 
 
 def _refuse_strategy(properties: Mapping[str, str], root: str) -> None:
-    for key in (RECORD_MERGE_STRATEGY_ID, RECORD_MERGER_STRATEGY):
+    for key in (keys.RECORD_MERGE_STRATEGY_ID, keys.RECORD_MERGER_STRATEGY):
         strategy = properties.get(key)
         if strategy and strategy not in _STRATEGIES:
             raise UnsupportedTableError(
@@ -286,41 +277,41 @@ def _refuse_strategy(properties: Mapping[str, str], root: str) -> None:
 
 
 def _partial_update(properties: Mapping[str, str], version: int, root: str) -> PartialUpdate | None:
-    mode = properties.get(PARTIAL_UPDATE_MODE)
+    mode = properties.get(keys.PARTIAL_UPDATE_MODE)
     if not mode or mode == "NONE":
         return None
     if version < 9:
         raise UnsupportedTableError(
-            f"{root}: {PARTIAL_UPDATE_MODE}={mode}: Hudi knows it from table version 9 on, and this is version {version}; "
-            f"upgrade the table, or {_USE_HUDI}"
+            f"{root}: {keys.PARTIAL_UPDATE_MODE}={mode}: Hudi knows it from table version 9 on, and this is version "
+            f"{version}; upgrade the table, or {_USE_HUDI}"
         )
     if mode == "IGNORE_DEFAULTS":
         return PartialUpdate(None)
     if mode != "FILL_UNAVAILABLE":
         raise UnsupportedTableError(
-            f"{root}: {PARTIAL_UPDATE_MODE}={mode} is neither IGNORE_DEFAULTS nor FILL_UNAVAILABLE, the modes of Hudi 1.1 "
-            f"and 1.2; set one of them, or {_USE_HUDI}"
+            f"{root}: {keys.PARTIAL_UPDATE_MODE}={mode} is neither IGNORE_DEFAULTS nor FILL_UNAVAILABLE, the modes of "
+            f"Hudi 1.1 and 1.2; set one of them, or {_USE_HUDI}"
         )
     marker = properties.get(_UNAVAILABLE)
     if not marker:
         raise UnsupportedTableError(
-            f"{root}: {PARTIAL_UPDATE_MODE}={mode} without {_UNAVAILABLE}, the string that stands for an unavailable value; "
-            "set it"
+            f"{root}: {keys.PARTIAL_UPDATE_MODE}={mode} without {_UNAVAILABLE}, the string that stands for an "
+            "unavailable value; set it"
         )
     return PartialUpdate(marker)
 
 
 def _delete_marker(properties: Mapping[str, str], root: str) -> DeleteMarker | None:
     for key, value in properties.items():
-        if key.startswith(RECORD_MERGE_PROPERTY_PREFIX) and key not in _KNOWN_MERGE_PROPERTIES and value:
+        if key.startswith(keys.RECORD_MERGE_PROPERTY_PREFIX) and key not in _KNOWN_MERGE_PROPERTIES and value:
             raise UnsupportedTableError(
                 f"{root}: {key}={value}: eventide doesn't know what it does to a merge; {_USE_HUDI}"
             )
-    field, marker = properties.get(DELETE_FIELD), properties.get(DELETE_MARKER)
+    field, marker = properties.get(keys.DELETE_FIELD), properties.get(keys.DELETE_MARKER)
     if field and marker:
         return DeleteMarker(field, marker)
     if field or marker:
-        present, missing = (DELETE_FIELD, DELETE_MARKER) if field else (DELETE_MARKER, DELETE_FIELD)
+        present, missing = (keys.DELETE_FIELD, keys.DELETE_MARKER) if field else (keys.DELETE_MARKER, keys.DELETE_FIELD)
         raise UnsupportedTableError(
             f"{root}: {present}={field or marker} without {missing}, which no reader can apply: set both, or neither"
         )

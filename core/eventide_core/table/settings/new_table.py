@@ -5,40 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from eventide_core.errors import ConfigError
-from eventide_core.table.property_keys import (
-    ARCHIVELOG_FOLDER,
-    BASE_FILE_FORMAT,
-    CDC_ENABLED,
-    CREATE_SCHEMA,
-    DATABASE_NAME,
-    DROP_PARTITION_COLUMNS,
-    HIVE_STYLE_PARTITIONING,
-    INITIAL_VERSION,
-    KEY_GENERATOR_CLASS_NAME,
-    KEY_GENERATOR_TYPE,
-    MULTIPLE_BASE_FILE_FORMATS,
-    ORDERING_FIELDS,
-    PARTITION_FIELDS,
-    PARTITION_METAFILE_USE_BASE_FORMAT,
-    PAYLOAD_CLASS_NAME,
-    POPULATE_META_FIELDS,
-    PRECOMBINE_FIELD,
-    RECORD_MERGE_MODE,
-    RECORD_MERGE_STRATEGY_ID,
-    RECORD_MERGER_STRATEGY,
-    RECORDKEY_FIELDS,
-    TABLE_CHECKSUM,
-    TABLE_FORMAT,
-    TABLE_NAME,
-    TABLE_TYPE,
-    TABLE_VERSION,
-    TIME_PREFIX,
-    TIMELINE_HISTORY_PATH,
-    TIMELINE_LAYOUT_VERSION,
-    TIMELINE_PATH,
-    TIMELINE_TIMEZONE,
-    URL_ENCODE_PARTITIONING,
-)
+from eventide_core.table import property_keys as keys
 from eventide_core.table.records.avro_names import refuse_invalid_names
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.schema import AvroSchema
@@ -141,21 +108,21 @@ class NewTable:
     def properties(self) -> str:
         """The text of hoodie.properties."""
         pairs = {
-            TABLE_NAME: self.name,
-            TABLE_TYPE: "MERGE_ON_READ",
-            TABLE_VERSION: str(self.version),
-            CREATE_SCHEMA: self.schema.text,
-            RECORDKEY_FIELDS: ",".join(self.record_key_fields),
-            BASE_FILE_FORMAT: "PARQUET",
-            TIMELINE_TIMEZONE: "UTC",
-            CDC_ENABLED: "false",
-            TABLE_CHECKSUM: table_checksum({TABLE_NAME: self.name}),
-            DATABASE_NAME: "",
-            POPULATE_META_FIELDS: "true",
-            PARTITION_METAFILE_USE_BASE_FORMAT: "false",
-            DROP_PARTITION_COLUMNS: "false",
-            HIVE_STYLE_PARTITIONING: str(self.is_hive_style).lower(),
-            URL_ENCODE_PARTITIONING: str(self.is_url_encoded).lower(),
+            keys.TABLE_NAME: self.name,
+            keys.TABLE_TYPE: "MERGE_ON_READ",
+            keys.TABLE_VERSION: str(self.version),
+            keys.CREATE_SCHEMA: self.schema.text,
+            keys.RECORDKEY_FIELDS: ",".join(self.record_key_fields),
+            keys.BASE_FILE_FORMAT: "PARQUET",
+            keys.TIMELINE_TIMEZONE: "UTC",
+            keys.CDC_ENABLED: "false",
+            keys.TABLE_CHECKSUM: table_checksum({keys.TABLE_NAME: self.name}),
+            keys.DATABASE_NAME: "",
+            keys.POPULATE_META_FIELDS: "true",
+            keys.PARTITION_METAFILE_USE_BASE_FORMAT: "false",
+            keys.DROP_PARTITION_COLUMNS: "false",
+            keys.HIVE_STYLE_PARTITIONING: str(self.is_hive_style).lower(),
+            keys.URL_ENCODE_PARTITIONING: str(self.is_url_encoded).lower(),
             **self._of_version(),
             **self.writer_options,
             **self.partition_times,
@@ -163,7 +130,7 @@ class NewTable:
         if self.partition_fields:
             kinds = self.partition_kinds
             texts = (f"{name}:{kinds[name]}" if kinds else name for name in self.partition_fields)
-            pairs[PARTITION_FIELDS] = ",".join(texts)
+            pairs[keys.PARTITION_FIELDS] = ",".join(texts)
         return stored_properties(pairs)
 
     def _check_kinds(self) -> None:
@@ -176,42 +143,42 @@ class NewTable:
                     f"{name}:{PartitionKind.SIMPLE}"
                 )
         if PartitionKind.TIMESTAMP in self.partition_kinds.values() and not self.partition_times:
-            raise ConfigError(f"a partition path with a time needs the options {TIME_PREFIX}*")
+            raise ConfigError(f"a partition path with a time needs the options {keys.TIME_PREFIX}*")
 
     def _of_version(self) -> dict[str, str]:
         if self.version < 8:
             return self._version_6()
-        ordering = PRECOMBINE_FIELD if self.version == 8 else ORDERING_FIELDS
+        ordering = keys.PRECOMBINE_FIELD if self.version == 8 else keys.ORDERING_FIELDS
         pairs = self._version_9() if self.version > 8 else {**self._version_9(), **self._version_8()}
         return pairs if self.ordering_field is None else {**pairs, ordering: self.ordering_field}
 
     def _version_8(self) -> dict[str, str]:
         """The properties that Hudi 1.0 reads in addition to the merge mode."""
         return {
-            PAYLOAD_CLASS_NAME: _PAYLOADS[self.merge_rule],
-            RECORD_MERGE_STRATEGY_ID: _MERGERS[self.merge_rule],
+            keys.PAYLOAD_CLASS_NAME: _PAYLOADS[self.merge_rule],
+            keys.RECORD_MERGE_STRATEGY_ID: _MERGERS[self.merge_rule],
         }
 
     def _version_6(self) -> dict[str, str]:
-        ordering = {} if self.ordering_field is None else {PRECOMBINE_FIELD: self.ordering_field}
+        ordering = {} if self.ordering_field is None else {keys.PRECOMBINE_FIELD: self.ordering_field}
         return {
-            TIMELINE_LAYOUT_VERSION: "1",
-            ARCHIVELOG_FOLDER: "archived",
+            keys.TIMELINE_LAYOUT_VERSION: "1",
+            keys.ARCHIVELOG_FOLDER: "archived",
             **ordering,
-            KEY_GENERATOR_CLASS_NAME: self.key_generator.class_name,
-            PAYLOAD_CLASS_NAME: _PAYLOADS[self.merge_rule],
-            RECORD_MERGER_STRATEGY: _DEFAULT_MERGER,
+            keys.KEY_GENERATOR_CLASS_NAME: self.key_generator.class_name,
+            keys.PAYLOAD_CLASS_NAME: _PAYLOADS[self.merge_rule],
+            keys.RECORD_MERGER_STRATEGY: _DEFAULT_MERGER,
         }
 
     def _version_9(self) -> dict[str, str]:
         return {
-            INITIAL_VERSION: str(self.version),
-            TABLE_FORMAT: "native",
-            TIMELINE_LAYOUT_VERSION: "2",
-            TIMELINE_PATH: "timeline",
-            TIMELINE_HISTORY_PATH: "history",
-            ARCHIVELOG_FOLDER: "history",
-            KEY_GENERATOR_TYPE: self.key_generator.value,
-            RECORD_MERGE_MODE: self.merge_rule,
-            MULTIPLE_BASE_FILE_FORMATS: "false",
+            keys.INITIAL_VERSION: str(self.version),
+            keys.TABLE_FORMAT: "native",
+            keys.TIMELINE_LAYOUT_VERSION: "2",
+            keys.TIMELINE_PATH: "timeline",
+            keys.TIMELINE_HISTORY_PATH: "history",
+            keys.ARCHIVELOG_FOLDER: "history",
+            keys.KEY_GENERATOR_TYPE: self.key_generator.value,
+            keys.RECORD_MERGE_MODE: self.merge_rule,
+            keys.MULTIPLE_BASE_FILE_FORMATS: "false",
         }

@@ -16,7 +16,7 @@ from eventide.cli.argument_types import INSTANT
 from eventide.cli.compaction.plan import foreign_plans_option, plan_for, plan_options
 from eventide.cli.console import Console
 from eventide.cli.cures import in_commands
-from eventide.cli.settings import Settings, check_partition, common_options, detail_options, table_argument
+from eventide.cli.settings import Settings, check_partition, common_options, detail_options, table_verb
 from eventide.formatting import format_size
 from eventide.results.detail import Detail
 from eventide.results.plan import Plan
@@ -27,8 +27,7 @@ from eventide_core.table.records.event_time import parse_threshold
 _OF_A_PLAN = ("before", "data_latency", "cut", "link_mode", "align", "time_zone", "schedule_only")
 
 
-@click.command()
-@table_argument
+@table_verb
 @plan_options
 @click.option("--schedule-only", is_flag=True, help="Puts the plan on the timeline and does not run it.")
 @click.option(

@@ -1,16 +1,17 @@
-"""`eventide freshness`: how fresh the read-optimized table is."""
+"""`eventide freshness` and `eventide report`: how fresh the read-optimized table is, and what holds it back."""
 
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import click
 
 from eventide import Table
-from eventide.cli.argument_types import Duration
+from eventide.cli.argument_types import Duration, FilePath
 from eventide.cli.console import table_of
-from eventide.cli.settings import Settings, common_options, event_time_option, table_argument
+from eventide.cli.settings import Settings, common_options, event_time_option, table_verb
 from eventide.cli.text_table import Lines
 from eventide.results.detail import more
 from eventide_core.action.freshness.freshness import Freshness, watermark_text
@@ -22,8 +23,7 @@ NOT_MET = 1
 _POLL_SECONDS = 1.0
 
 
-@click.command()
-@table_argument
+@table_verb
 @click.option("--by", type=click.Choice(["partition"]), help="Also shows the freshness of each partition.")
 @click.option("--require", metavar="T", help="Exits with 1 unless everything before T is in the read-optimized table.")
 @click.option(
@@ -143,3 +143,27 @@ def _table(name: str, whole: Freshness, by_partition: Mapping[str, Freshness] | 
         for at, (label, fresh) in enumerate(named)
     )
     return table_of("", ("table", "watermark", "cut", *(head for head, _ in counts)), rows)
+
+
+@table_verb
+@click.option("--to", "path", required=True, type=FilePath(), metavar="FILE.html", help="Where to write the page.")
+@event_time_option
+@common_options
+def report(settings: Settings, table: str, path: Path) -> None:
+    """Draw the freshness of a table and its causes.
+
+    Writes one self-contained page: the event times of each slice of TABLE, freshness over time, the backlog, and what holds
+    the watermark back. Writes nothing to the table.
+    """
+    with settings.table(table) as opened:
+        report = opened.report(path)
+    fresh = report.freshness
+    watermark = "not known" if fresh is None else watermark_text(fresh)
+    held_back = counted(len(report.late), "slice")
+    if fresh is not None and fresh.unreadable_event_time_records:
+        held_back = f"{counted(fresh.unreadable_event_time_records, 'record')} whose event time cannot be read"
+    settings.console.result(
+        {"file": str(path), **report.to_json()},
+        f"report     {path}",
+        f"watermark  {watermark}, held back by {held_back}",
+    )

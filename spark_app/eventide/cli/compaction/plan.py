@@ -15,7 +15,7 @@ from eventide.cli.settings import (
     detail_options,
     event_time_option,
     stating,
-    table_argument,
+    table_verb,
 )
 from eventide.results.detail import Detail
 from eventide.results.plan import Plan
@@ -56,8 +56,7 @@ def plan_for(table: Table, before: Moment | None, data_latency: int | None) -> P
     return table.plan_compaction(before, data_latency_seconds=data_latency)
 
 
-@click.command()
-@table_argument
+@table_verb
 @plan_options
 @detail_options
 @common_options

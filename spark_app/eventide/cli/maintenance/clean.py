@@ -1,12 +1,11 @@
-"""`eventide clean`: removes files that nothing needs any more."""
+"""`eventide clean` and `eventide archive`: remove files that nothing needs any more, and shorten the active timeline."""
 
 import click
 
-from eventide.cli.settings import Settings, common_options, table_argument
+from eventide.cli.settings import Settings, common_options, table_verb
 
 
-@click.command()
-@table_argument
+@table_verb
 @click.option(
     "--retain-commits",
     type=click.IntRange(min=1),
@@ -29,4 +28,20 @@ def clean(settings: Settings, table: str, retain_commits: int | None, dry_run: b
         *nothing,
         *(f"{verb} {path}" for path in result.deleted),
         *(f"kept {path}: a link points to it" for path in result.kept_targets),
+    )
+
+
+@table_verb
+@common_options
+def archive(settings: Settings, table: str) -> None:
+    """Move old instants to the archive.
+
+    When TABLE has more than hoodie.keep.max.commits completed writes, archives all but the last hoodie.keep.min.commits.
+    Keeps what cleaning, a savepoint, or a pending action needs.
+    """
+    with settings.table(table) as opened:
+        archived = opened.archive()
+    settings.console.result(
+        {"instant": archived[-1] if archived else None, "archived": list(archived)},
+        *([f"archived {time}" for time in archived] or ["nothing to archive"]),
     )

@@ -4,13 +4,12 @@ from typing import Any
 
 import click
 
-from eventide.cli.settings import Settings, common_options, table_argument
+from eventide.cli.settings import Settings, common_options, table_verb
 from eventide_core.errors import counted
 from eventide_core.table.settings.metadata_table import FILES, REBUILT_INDEXES, MetadataTableStatus
 
 
-@click.command()
-@table_argument
+@table_verb
 @click.option("--rebuild", is_flag=True, help="Makes it anew, also where there is none.")
 @click.option(
     "--index",

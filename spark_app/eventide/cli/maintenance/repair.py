@@ -12,7 +12,7 @@ import pyarrow as pa
 from eventide import Table
 from eventide.cli.argument_types import FilePath
 from eventide.cli.row_files import check_target, write_rows
-from eventide.cli.settings import Settings, common_options, pairs_of, table_argument
+from eventide.cli.settings import Settings, common_options, pairs_of, table_verb
 from eventide_core.action.repair.lost_keys import LostKeys
 from eventide_core.action.repair.repairs import Repair, Unrepaired
 from eventide_core.errors import NotAHudiTableError, NothingToDoError, counted
@@ -26,8 +26,7 @@ LOST_KEYS = pa.schema(
 """The columns of the file of --lost-keys; `files` and `commits` are separated by semicolons."""
 
 
-@click.command()
-@table_argument
+@table_verb
 @click.argument("checks", nargs=-1, metavar="[CHECK]...")
 @click.option("--deep", is_flag=True, help="Also repairs what is found by reading every record.")
 @click.option("--apply", is_flag=True, help="Applies the repairs. Without it, only lists them.")

@@ -3,8 +3,6 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
-import click
-
 from eventide.cli.console import table_of
 from eventide.cli.settings import (
     Settings,
@@ -12,7 +10,7 @@ from eventide.cli.settings import (
     common_options,
     detail_options,
     event_time_option,
-    table_argument,
+    table_verb,
 )
 from eventide.cli.text_table import Lines
 from eventide.formatting import format_size
@@ -26,8 +24,7 @@ from eventide_core.table.records.event_time_texts import ISO_WITH_ZONE
 _RECENT: Final = 5
 
 
-@click.command()
-@table_argument
+@table_verb
 @event_time_option
 @detail_options
 @common_options

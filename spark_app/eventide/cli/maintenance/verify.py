@@ -13,7 +13,7 @@ from eventide.cli.settings import (
     common_options,
     event_time_option,
     finding_options,
-    table_argument,
+    table_verb,
 )
 from eventide.results.detail import WORST, Detail, more
 from eventide_core.action.verification.result import CheckResult, Status, Verification
@@ -27,8 +27,7 @@ REMARK_MAX = 200
 """Characters of a remark in the short text."""
 
 
-@click.command()
-@table_argument
+@table_verb
 @click.option("--deep", is_flag=True, help="Also reads every record of the latest slices.")
 @event_time_option
 @finding_options

@@ -16,7 +16,7 @@ from eventide import Table
 from eventide.cli.argument_types import FIELDS, FilePath
 from eventide.cli.rows.ingest_preview import PREVIEW_ROWS, preview
 from eventide.cli.rows.ingest_target import declared_types, refuse_contradictions
-from eventide.cli.settings import Settings, common_options, table_argument
+from eventide.cli.settings import Settings, common_options, table_verb
 from eventide.formatting import format_size
 from eventide.rows.ordering_warnings import OrderingWarning
 from eventide.rows.writer import new_table
@@ -65,8 +65,7 @@ def _character(ctx: click.Context, param: click.Parameter, value: str | None) ->
     raise click.BadParameter(f"{value!r} is not one character of ASCII, such as ';', '|' or tab")
 
 
-@click.command()
-@table_argument
+@table_verb
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
 @click.option(
     "--op",

@@ -12,7 +12,7 @@ from eventide import Table
 from eventide.cli.argument_types import FilePath
 from eventide.cli.own_process import spare_pandas
 from eventide.cli.row_files import check_target, write_rows
-from eventide.cli.settings import Settings, common_options, option_help, stating, table_argument
+from eventide.cli.settings import Settings, common_options, option_help, stating, table_verb
 from eventide.options.queries import AS_OF, BEGIN, END, QUERY_TYPE, QueryType
 from eventide.rows.plain_values import plain_rows
 from eventide.rows.reader import Rows
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 ROWS_SHOWN = 20
 
 
-@click.command()
-@table_argument
+@table_verb
 @stating(QUERY_TYPE, "--query", type=click.Choice(QUERY_TYPE.kind.choices))
 @click.option("--as-of", metavar="INSTANT", help=option_help(AS_OF))
 @click.option(

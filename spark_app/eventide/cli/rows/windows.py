@@ -10,7 +10,7 @@ import click
 from eventide.cli.argument_types import FilePath
 from eventide.cli.console import table_of
 from eventide.cli.row_files import check_target, write_rows
-from eventide.cli.settings import Settings, common_options, table_argument
+from eventide.cli.settings import Settings, common_options, table_verb
 from eventide.table.table import Table
 from eventide.table.window import Window, Windows
 from eventide_core.action.windows.progress import ConsumerProgress, LatePolicy
@@ -19,8 +19,7 @@ from eventide_core.errors import WindowTakenError, counted, format_timestamp
 _LISTED = 100  # of the windows that are due; a consumer that begins may have years of hours before it
 
 
-@click.command()
-@table_argument
+@table_verb
 @click.option("--every", required=True, metavar="LENGTH", help="The length of the windows, such as 15m, 1h, or 1d.")
 @click.option("--consumer", required=True, metavar="NAME", help="Who gets the windows, each of them once.")
 @click.option("--time-zone", default="UTC", show_default=True, metavar="ZONE", help="Where days and hours begin.")

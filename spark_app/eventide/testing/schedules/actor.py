@@ -139,7 +139,7 @@ class Beats(FileHeartbeats):
 
     @classmethod
     def of(cls, application: Application) -> Self:
-        return cls(application.storage, application.options, owner=application.new_runner(), host="explored", pid=0)
+        return cls(application.storage, application.options, owner=application.new_uuid(), host="explored", pid=0)
 
     def start(self, instant: str) -> None:
         if instant not in self._running:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from eventide_core.action.query.null_partitions import null_fields, with_null_fields
+from eventide_core.action.query.planner import null_fields, with_null_fields
 from eventide_core.table.files.slice_read import BlockFilter, SliceRead
 from eventide_core.table.settings.table_config import TableConfig
 

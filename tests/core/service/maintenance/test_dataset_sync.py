@@ -10,8 +10,7 @@ import pytest
 from eventide import RefusedError, Table
 from eventide.bootstrap import assemble
 from eventide_core.config import DATAHUB_DATABASE, SYNC_CONDITIONAL, SYNC_DATABASE, SYNC_TABLE_PROPERTIES, Options
-from eventide_core.service.maintenance.dataset_sync import DatasetSync
-from eventide_core.service.maintenance.sync import SyncResult
+from eventide_core.service.maintenance.sync import DatasetSync, SyncResult
 from eventide_core.table.catalog.catalog_dataset import CatalogDataset, DatasetChange
 from eventide_core.table.records.schema import AvroSchema
 from support.small_table import make, rows
