@@ -35,15 +35,16 @@ if TYPE_CHECKING:
     from eventide_adapters.format.comparison.change_reader import ArrowChangeReader
     from eventide_adapters.format.comparison.content_audit import ArrowContentAudit
     from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
-    from eventide_core.action.freshness.freshness import Freshness
-    from eventide_core.ports import BaseContent, LogContent
+    from eventide_core.ports import ArrivalSource, BaseContent, LogContent
     from eventide_core.service.compaction.pending import PendingCompactions
     from eventide_core.service.compaction.run import CompactionRunner
+    from eventide_core.service.facts.arrival import ArrivalReader
     from eventide_core.service.facts.exact_view import ExactViews
     from eventide_core.service.facts.freshness import FreshnessReader
     from eventide_core.service.facts.log_facts import LogFactsReader
     from eventide_core.service.maintenance.archive import Archiver
     from eventide_core.service.maintenance.clean import Cleaner
+    from eventide_core.service.maintenance.declared_sources import SourceDeclarations
     from eventide_core.service.maintenance.sync import Sync
     from eventide_core.service.metadata_table.rebuild import MetadataRebuilder
     from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from eventide_core.service.verification.verify import Verifier
     from eventide_core.service.write.alter import Alter
     from eventide_core.service.write.append import Append
+    from eventide_core.table.settings.declared_sources import DeclaredSource
 
 # Requests to storage, such as listing a directory or reading a commit, take about 20 ms each.
 _REQUESTS_AT_ONCE = 16
@@ -109,12 +111,6 @@ class Application:
         """The current settings, timeline and file slices."""
         return TableState.load(self.files)
 
-    def with_sources(self, state: TableState, own: "Freshness") -> "Freshness":
-        """The freshness of a derived table, which is no later than its sources had; of any other, its own."""
-        from eventide_core.service.facts.sources import freshness_with_sources
-
-        return freshness_with_sources(self.files, state, own)
-
     @cached_property
     def scheduler(self) -> "CompactionScheduler":
         from eventide_core.service.scheduling.draft import CompactionDrafter
@@ -127,6 +123,7 @@ class Application:
             self._splits,
             self._slice_facts,
             self.freshness,
+            self.arrival,
             self.metadata,
             self.exact_views,
             self.options,
@@ -231,13 +228,27 @@ class Application:
         from eventide_adapters.format.comparison.window_content import ArrowWindowContent
         from eventide_core.service.query.windows import WindowService
 
-        return WindowService(self.files, lambda: ArrowWindowContent(self.storage), self.engine, self.options, runner)
+        return WindowService(
+            self.files, lambda: ArrowWindowContent(self.storage), self.engine, self.options, self.arrival, runner
+        )
 
     @cached_property
     def offending(self) -> "OffendingRecordsReader":
         from eventide_core.service.query.offending_records import OffendingRecordsReader
 
         return OffendingRecordsReader(self.files, self._log_content, self.options)
+
+    @cached_property
+    def arrival(self) -> "ArrivalReader":
+        from eventide_core.service.facts.arrival import ArrivalReader
+
+        return ArrivalReader(self.files, self.options, _open_source)
+
+    @cached_property
+    def declared_sources(self) -> "SourceDeclarations":
+        from eventide_core.service.maintenance.declared_sources import SourceDeclarations
+
+        return SourceDeclarations(self.files, self._lock, _open_source)
 
     @cached_property
     def freshness(self) -> "FreshnessReader":
@@ -282,7 +293,7 @@ class Application:
         def of(catalog: str) -> "Sync":
             kind = DatasetSync if catalog == "datahub" else CatalogSync
             opened = partial(open_catalog, catalog, self.options, self.engine)
-            return kind(self.files, self.freshness, opened, self.options)
+            return kind(self.files, self.freshness, self.arrival, opened, self.options)
 
         syncs = tuple(map(of, catalogs_of(self.options)))
         return syncs[0] if len(syncs) == 1 else SyncOfEach(syncs)
@@ -388,6 +399,12 @@ def assemble(
     lock = lock or open_lock(typed.get(LOCK_PROVIDER), storage, typed, clock, owner)
     heartbeats = FileHeartbeats(storage, typed, owner=new_uuid(), host=socket.gethostname(), pid=getpid())
     return Application(storage, lock, heartbeats, engine, clock, typed, new_uuid)
+
+
+def _open_source(source: "DeclaredSource") -> "ArrivalSource":
+    from eventide_adapters.arrival.open import open_source
+
+    return open_source(source)
 
 
 def _table_files(storage: Storage, engine: Engine, clock: Clock, options: Options) -> TableFiles:

@@ -62,6 +62,6 @@ def test_stock_reads_and_writes_a_derived_table(version: int, tmp_path: Path, re
     stock = PLAIN | (DEFAULT_PAYLOAD if version == 6 else EVENT_TIME_ORDERING | table_version(9))
     judge.write(path, rows(k2=8000), options=stock)
     assert seen(judge.read(path)) == {("k0", 10), ("k1", 20), ("k2", 8000)}
-    assert [note.watermark_ms for note in derived.freshness().sources] == [START_MS + 1000]
+    assert [one.progress_ms for one in derived.freshness().sources] == [START_MS + 1000]
     derived.compact(before=START_MS + 9000)
     assert derived.freshness().watermark_ms == START_MS + 1000

@@ -3,6 +3,7 @@
 Adapters declare theirs beside what reads them, and the application in `eventide.options`, which lists all of them.
 """
 
+from eventide_core.config.arrival import *
 from eventide_core.config.cleaning import *
 from eventide_core.config.compaction import *
 from eventide_core.config.datahub import *

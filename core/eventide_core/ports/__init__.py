@@ -4,6 +4,7 @@ Every path is relative to the table's root, with forward slashes; an adapter ref
 UnsafePathError. An adapter answers a failing world with StorageError or EngineError, never with a foreign exception.
 """
 
+from eventide_core.ports.arrival import *
 from eventide_core.ports.catalog import *
 from eventide_core.ports.content import *
 from eventide_core.ports.locking import *

@@ -6,9 +6,10 @@ from typing import Any
 
 from eventide.bootstrap import assemble
 from eventide.formatting import sanitize
-from eventide_core.action.freshness.freshness import Freshness, derived_freshness, watermark_text
+from eventide_core.action.freshness.arrival import with_arrival
+from eventide_core.action.freshness.freshness import Freshness, watermark_text
 from eventide_core.errors import EventideError, format_timestamp
-from eventide_core.service.facts.sources import source_notes
+from eventide_core.service.facts.arrival import source_notes
 from eventide_core.service.state.table import TableState
 from eventide_core.table.timeline.source_notes import SourceNote
 
@@ -80,10 +81,11 @@ def chain_of(uri: str, options: Mapping[str, str], above: tuple[str, ...] = ()) 
             return Link(uri, problem="made of itself")
         state = TableState.load(application.files)
         own, notes = application.freshness.now(state), source_notes(application.files, state)
+        sources = application.arrival.progress(state)
     except EventideError as error:
         return Link(uri, problem=sanitize(error))
     links = tuple((note, chain_of(note.table, options, (*above, root))) for note in notes)
-    return Link(uri, own, derived_freshness(own, notes), links)
+    return Link(uri, own, with_arrival(own, sources), links)
 
 
 def _order(watermark_ms: int | None) -> float:

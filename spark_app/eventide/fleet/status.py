@@ -20,7 +20,8 @@ from eventide.results.detail import WORST, more
 from eventide_core.access.threads import Threads
 from eventide_core.action.compaction.backlog import Backlog
 from eventide_core.errors import ConfigError, counted, format_timestamp
-from eventide_core.service.facts.sources import source_notes
+from eventide_core.service.facts.arrival import source_notes
+from eventide_core.table.timeline.source_progress import FILES
 
 _TABLES_AT_ONCE: Final = 8
 COLUMNS: Final = ("table", "state", "lag", "target", "watermark", "log files")
@@ -189,7 +190,10 @@ def _held_by(report: Report) -> str | None:
         return f"late records in {counted(len(report.late), 'slice')}{where}"
     if pending:
         return f"pending {pending[0].action} {pending[0].requested_time}"
-    return None if report.freshness is not None and report.freshness.cut_ms is not None else "no compaction yet"
+    if report.freshness is None or report.freshness.cut_ms is None:
+        return "no compaction yet"
+    held = report.freshness.held_back_by
+    return None if held is None or held == FILES else f"its source {held}"
 
 
 def _urgency(one: TableStatus) -> tuple[int, float, str]:

@@ -71,8 +71,8 @@ def _report_completed(application: Application, instant: str) -> None:
 
 
 def _with_sources(application: Application, result: "CompactionResult") -> "CompactionResult":
-    """The result with the freshness of a derived table, which is no later than its sources had."""
-    return replace(result, freshness=application.with_sources(application.state(), result.freshness))
+    """The result with a freshness that is no later than the sources of the table have come."""
+    return replace(result, freshness=application.arrival.freshness(application.state(), result.freshness))
 
 
 def _events(application: Application) -> "CompactionEvents | None":

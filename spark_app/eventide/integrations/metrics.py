@@ -38,7 +38,7 @@ def _measure(application: Application, sink: MetricsSink) -> None:
     state = table.state
     history = compaction_history(state, application.storage, application.clock)
     own = None if table.problems else application.freshness.now(state)
-    fresh = None if own is None else application.with_sources(state, own)
+    fresh = None if own is None else application.arrival.freshness(state, own)
     now_ms = application.clock.now_ms()
     logs = backlog(table.file_slices, table.facts)
     kept = kept_bytes(state, history)

@@ -15,6 +15,7 @@ from eventide_adapters.storage.objects import s3_config
 from eventide_core.action.write.refused_options import REFUSED_FOR_QUERIES, refuse_unhonored
 from eventide_core.config import (
     Options,
+    arrival,
     cleaning,
     compaction,
     datahub,
@@ -30,6 +31,7 @@ from eventide_core.config.option import Option, unknown_keys
 
 SECTIONS: Final[tuple[tuple[str, ModuleType], ...]] = (
     ("Compaction by event time", compaction),
+    ("Sources and arrival", arrival),
     ("Strategies and triggers", strategies),
     ('Queries by format("eventide") and `eventide read`', queries),
     ("New tables", new_tables),

@@ -15,6 +15,7 @@ from eventide.results.plan import offending_json
 from eventide.results.show import TableDescription, describe
 from eventide_core.action.compaction.backlog import Backlog, backlog
 from eventide_core.action.compaction.slice_selection import SliceFacts
+from eventide_core.action.freshness.arrival import with_arrival
 from eventide_core.action.freshness.freshness import COMPLETE, Freshness, freshness
 from eventide_core.action.query.offending_log_files import offending_log_files
 from eventide_core.service.facts.compaction_history import PastCompaction, compaction_history, kept_bytes
@@ -92,13 +93,14 @@ def gather(application: Application) -> Report:
     late = sorted((coverage for _, coverage in logs if coverage.late), key=_earliest)
     shown = [file_slice for file_slice, _ in sorted(logs, key=lambda pair: _urgency(pair[1]))][:SLICES_SHOWN]
     partitions = {} if table.problems else application.freshness.by_partition(state)
+    sources = () if table.problems else application.arrival.progress(state)
     history = compaction_history(state, application.storage, application.clock)
     offending = offending_log_files(_slice_facts(table), state.cut_ms, application.clock.now_ms())
     return Report(
         table=table,
         now_ms=application.clock.now_ms(),
-        freshness=None if table.problems else _whole(table, partitions),
-        partitions=partitions,
+        freshness=None if table.problems else with_arrival(_whole(table, partitions), sources),
+        partitions={name: with_arrival(own, sources) for name, own in partitions.items()},
         backlog=backlog(table.file_slices, table.facts),
         pinned_bytes=kept_bytes(state, history).linked,
         slices=tuple(map(reader.of, shown)),

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from eventide.rows.row_filter import Filter
     from eventide.table.derived import SourceState
     from eventide_core.action.write.pending_write import WriteResult
+    from eventide_core.table.records.event_time import Moment
 
 
 class TableChanges(TableQueries):
@@ -70,7 +71,7 @@ class TableChanges(TableQueries):
         when_matched_update: "Clause" = None,
         when_matched_delete: "Clause" = None,
         when_not_matched_insert: "Clause" = None,
-        sources: "Mapping[Self, SourceState] | None" = None,
+        sources: "Mapping[Self | str, SourceState | Moment] | None" = None,
         progress: Progress | None = None,
     ) -> "WriteResult":
         """Updates and deletes the rows that source rows match, and inserts source rows that match nothing, in one commit.
@@ -98,7 +99,7 @@ class TableChanges(TableQueries):
         return self._merge(source, columns, clauses, progress, sources)
 
     def _upsert_some_columns(
-        self, records: Any, progress: Progress | None, sources: "Mapping[Self, SourceState] | None"
+        self, records: Any, progress: Progress | None, sources: "Mapping[Self | str, SourceState | Moment] | None"
     ) -> "WriteResult":
         """Updates the columns that the records have; in new rows, the others are null."""
         import pyarrow.compute as pc
@@ -117,7 +118,7 @@ class TableChanges(TableQueries):
         on: tuple[str, ...] | None,
         clauses: "Clauses",
         progress: Progress | None,
-        sources: "Mapping[Self, SourceState] | None",
+        sources: "Mapping[Self | str, SourceState | Moment] | None",
     ) -> "WriteResult":
         import pyarrow as pa
 
@@ -156,7 +157,7 @@ class TableChanges(TableQueries):
         progress: Progress | None,
         updated: int,
         inserted: int = 0,
-        sources: "Mapping[Self, SourceState] | None" = None,
+        sources: "Mapping[Self | str, SourceState | Moment] | None" = None,
     ) -> "WriteResult":
         """Writes upserts and deletes in one commit, unless the table's rows have changed since `table` was loaded."""
         from eventide.rows.writer import arrow_records

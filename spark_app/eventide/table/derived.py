@@ -3,19 +3,23 @@
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from eventide.bootstrap import Application, assemble
 from eventide.catalog import located
 from eventide.options.streams import SOURCES, STREAM_IDENTIFIER
 from eventide_core.action.freshness.freshness import Freshness
+from eventide_core.config import SOURCE_SETTINGS
 from eventide_core.errors import ConfigError, WindowTakenError
 from eventide_core.service.compaction.result import CompactionResult
-from eventide_core.service.facts.sources import mark_derived, source_notes, watermark_with_sources
+from eventide_core.service.facts.arrival import source_notes
 from eventide_core.service.facts.watermark_views import published_views
 from eventide_core.service.state.table import TableState
-from eventide_core.table.records.event_time import parse_threshold
+from eventide_core.table.records.event_time import Moment, parse_threshold
+from eventide_core.table.settings.declared_sources import STATED, declaration
 from eventide_core.table.timeline.source_notes import SourceNote
+from eventide_core.table.timeline.source_statements import STATEMENT_PREFIX
 
 if TYPE_CHECKING:
     from eventide.table.window import Window
@@ -37,9 +41,7 @@ def _notes_of(
     known = source_notes(application.files, TableState.load(application.files))
     earlier = {note.table: note for note in known}
     own_root = application.storage.root
-    notes = (*known, *(_note(source, read, earlier, own_root) for source, read in sources))
-    mark_derived(application.files)  # last: what is refused writes nothing
-    return notes
+    return (*known, *(_note(source, read, earlier, own_root) for source, read in sources))
 
 
 def _notes_by_option(application: Application) -> tuple[SourceNote, ...]:
@@ -70,14 +72,27 @@ def append_of(application: Application) -> "Append":
 
 
 def noting(
-    application: Application, append: "Append", sources: "Iterable[tuple[Application, SourceState]] | None"
+    application: Application,
+    append: "Append",
+    sources: "Iterable[tuple[Application, SourceState]] | None",
+    stated: Mapping[str, Moment] = MappingProxyType({}),
 ) -> "Append":
     """The write, whose commit notes what its rows were made of: `sources`, otherwise what the options say.
 
-    Raises as `_notes_of` and `_notes_by_option`.
+    `stated` is T of each other source; the options state more of them. Raises as `_notes_of` and `_notes_by_option`, and
+    ConfigError or InvalidThresholdError for a name or a T that can't be right.
     """
     notes = _notes_by_option(application) if sources is None else _notes_of(application, sources)
-    return replace(append, sources=notes) if notes else append
+    by_option = {
+        key.removeprefix(STATEMENT_PREFIX).removesuffix(".watermark"): value
+        for key, value in application.options.below(SOURCE_SETTINGS).items()
+        if key.endswith(".watermark")
+    }
+    texts = {name: str(moment).strip() for name, moment in {**by_option, **stated}.items()}
+    for name, text in texts.items():
+        declaration(name, STATED, {})
+        parse_threshold(text)
+    return replace(append, sources=notes, stated=texts) if notes or texts else append
 
 
 def _stated(
@@ -152,4 +167,4 @@ def _note(
 
 def _made_of(source: Application, instant: str, watermark_ms: int | None) -> int | None:
     """The lower of a watermark and of what the source itself was made of, in the view of the compaction at `instant`."""
-    return watermark_with_sources(source.files, source.state(), instant, watermark_ms)
+    return source.arrival.watermark(source.state(), instant, watermark_ms)

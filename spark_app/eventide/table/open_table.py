@@ -1,10 +1,12 @@
 """What each part of a table's face works on."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self
 
 from eventide.bootstrap import Application, assemble
 from eventide.options.streams import SOURCES
+from eventide_core.config import SOURCE_SETTINGS
 from eventide_core.errors import ConfigError
 from eventide_core.ports import Engine
 
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from eventide.table.derived import SourceState
     from eventide_core.service.state.table import TableState
     from eventide_core.service.write.append import Append
+    from eventide_core.table.records.event_time import Moment
 
 
 class OpenTable:
@@ -35,9 +38,10 @@ class OpenTable:
             return self._application
         return assemble(self.uri, self.options, engine=task_engine(engine), storage=self._application.storage)
 
-    def _noting(self, append: "Append", sources: "Mapping[Self, SourceState] | None") -> "Append":
+    def _noting(self, append: "Append", sources: "Mapping[Self | str, SourceState | Moment] | None") -> "Append":
         """The write, whose commit notes what its records were made of. Raises what `noting` raises."""
-        if sources is None and SOURCES not in self._application.options.values:
+        options = self._application.options
+        if sources is None and SOURCES not in options.values and not options.below(SOURCE_SETTINGS):
             return append
         from eventide.table.derived import noting
 
@@ -45,11 +49,27 @@ class OpenTable:
             return noting(self._application, append, None)
         given: object = sources
         if not isinstance(given, Mapping):
-            raise ConfigError(f"sources={given!r}: pass a dictionary of tables, each with how much of it was read")
-        for table in given:
-            if not isinstance(table, OpenTable):
-                raise ConfigError(f"sources: {table!r} is no table: pass what `Table.open` returns")
-        return noting(self._application, append, [(table._application, read) for table, read in sources.items()])
+            raise ConfigError(
+                f"sources={given!r}: pass a dictionary: of names of sources, each with its T, or of tables, each with how "
+                "much of it was read"
+            )
+        stated: dict[str, Moment] = {}
+        tables: list[tuple[Application, Any]] = []
+        for source, read in given.items():
+            if isinstance(source, str):
+                if not isinstance(read, int | str | datetime):
+                    raise ConfigError(
+                        f"sources: {source!r} names a source, which takes its T, not a {type(read).__name__}: for a table, "
+                        "pass what `Table.open` returns"
+                    )
+                stated[source] = read
+            elif isinstance(source, OpenTable):
+                tables.append((source._application, read))
+            else:
+                raise ConfigError(
+                    f"sources: {source!r} is neither the name of a source nor a table: pass what `Table.open` returns"
+                )
+        return noting(self._application, append, tables or None, stated)
 
 
 def task_engine(engine: "TaskEngine") -> Engine:

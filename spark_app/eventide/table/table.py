@@ -18,7 +18,8 @@ from eventide.table.open_table import task_engine
 from eventide.table.schema import TableSchema
 from eventide.table.writes import TableWrites
 from eventide_core.action.compaction.request import CompactionRequest
-from eventide_core.action.freshness.freshness import Freshness, derived_freshness
+from eventide_core.action.freshness.arrival import with_arrival
+from eventide_core.action.freshness.freshness import Freshness
 from eventide_core.config import SANITIZE_NAMES
 from eventide_core.errors import ConfigError, EventideError, NothingToDoError
 from eventide_core.ports import Progress, UnreadableEventTime
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from eventide.results.plan import Plan
     from eventide.results.show import TableDescription
     from eventide.rows.given import CutName, TaskEngine
+    from eventide.table.sources import TableSources
     from eventide.table.table_service import TableService
     from eventide_core.service.compaction.result import CompactionResult, Ended
 
@@ -250,7 +252,7 @@ class Table(TableWrites, TableSchema, TableMaintenance):
         )
 
     def freshness(self, *, is_exact: bool = True) -> Freshness:
-        """The current freshness of the read-optimized table. That of a derived table is no later than its sources had.
+        """The current freshness of the read-optimized table. It is no later than its sources have come.
 
         After an exact cut, it says whether the view is exact there, for which it reads the footer of each base file, unless
         `is_exact` is false.
@@ -259,17 +261,22 @@ class Table(TableWrites, TableSchema, TableMaintenance):
         def measured(state: TableState) -> Freshness:
             fresh = self._application.freshness.now(state)
             own = self._application.exact_views.with_exactness(state, fresh) if is_exact else fresh
-            return self._application.with_sources(state, own)
+            return self._application.arrival.freshness(state, own)
 
         return read_from(self.state, measured)
 
-    def freshness_by_partition(self) -> Mapping[str, Freshness]:
-        from eventide_core.service.facts.sources import source_notes
+    @property
+    def sources(self) -> "TableSources":
+        """What vouches that everything before T has come: how far each source is, to declare one, and to forget it."""
+        from eventide.table.sources import TableSources
 
+        return TableSources(self._application)
+
+    def freshness_by_partition(self) -> Mapping[str, Freshness]:
         def measured(state: TableState) -> Mapping[str, Freshness]:
-            notes = source_notes(self._application.files, state)
+            sources = self._application.arrival.progress(state)
             by_partition = self._application.freshness.by_partition(state)
-            return {partition: derived_freshness(own, notes) for partition, own in by_partition.items()}
+            return {partition: with_arrival(own, sources) for partition, own in by_partition.items()}
 
         return read_from(self.state, measured)
 

@@ -185,7 +185,9 @@ class TableService:
     def _freshness(self, done: Round, _: Progress) -> Round:
         state = self.application.state()
         publish_metrics(self.application)
-        return replace(done, freshness=self.application.freshness.published(state))
+        return replace(
+            done, freshness=self.application.arrival.freshness(state, self.application.freshness.published(state))
+        )
 
     def _sync(self, done: Round, _: Progress) -> Round:
         if not is_sync_enabled(self.application.options):

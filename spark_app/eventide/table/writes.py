@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from eventide.rows.row_filter import Filter
     from eventide.table.derived import SourceState
     from eventide_core.action.write.pending_write import WriteResult
+    from eventide_core.table.records.event_time import Moment
 
 
 class TableWrites(TableChanges):
@@ -29,7 +30,7 @@ class TableWrites(TableChanges):
         *,
         columns: str | None = None,
         schema_mode: str | None = None,
-        sources: "Mapping[Self, SourceState] | None" = None,
+        sources: "Mapping[Self | str, SourceState | Moment] | None" = None,
         progress: Progress | None = None,
     ) -> "WriteResult":
         """Updates the records whose keys exist, and inserts the others.
@@ -46,8 +47,9 @@ class TableWrites(TableChanges):
         With `columns="partial"`, such a column keeps its value, and is null in new rows: the rows are read and written
         whole, as `merge` does, with its errors and its check for other writers.
 
-        `sources` says what the records were made of: for each table a window of it, the result of its compaction, or its
-        freshness from before it was read. The commit records it, and `freshness` of this table is no later than that.
+        `sources` says how far what the records come from has come: T of a source by its name, or, for a table that they were
+        made of, a window of it, the result of its compaction, or its freshness from before it was read. The commit records
+        it, and `freshness` of this table is no later than that.
         """
         if columns is not None:
             if columns != "partial" or schema_mode is not None:
@@ -60,7 +62,7 @@ class TableWrites(TableChanges):
         records: "Records",
         *,
         schema_mode: str | None = None,
-        sources: "Mapping[Self, SourceState] | None" = None,
+        sources: "Mapping[Self | str, SourceState | Moment] | None" = None,
         progress: Progress | None = None,
     ) -> "WriteResult":
         """Inserts records without looking up their keys. Only the bucket index still assigns keys to file groups.
@@ -74,7 +76,7 @@ class TableWrites(TableChanges):
         records: "Records",
         *,
         schema_mode: str | None = None,
-        sources: "Mapping[Self, SourceState] | None" = None,
+        sources: "Mapping[Self | str, SourceState | Moment] | None" = None,
         progress: Progress | None = None,
     ) -> "WriteResult":
         """Inserts many records, as in an initial load, into new file groups if the index allows it."""
@@ -85,7 +87,7 @@ class TableWrites(TableChanges):
         records: "Records",
         *,
         schema_mode: str | None = None,
-        sources: "Mapping[Self, SourceState] | None" = None,
+        sources: "Mapping[Self | str, SourceState | Moment] | None" = None,
         progress: Progress | None = None,
     ) -> "WriteResult":
         """Replaces all rows of the partitions that `records` has rows of, as Hudi's `INSERT OVERWRITE` does.
@@ -104,7 +106,7 @@ class TableWrites(TableChanges):
         records: "Records",
         *,
         schema_mode: str | None = None,
-        sources: "Mapping[Self, SourceState] | None" = None,
+        sources: "Mapping[Self | str, SourceState | Moment] | None" = None,
         progress: Progress | None = None,
     ) -> "WriteResult":
         """Replaces all rows of the table; otherwise as `insert_overwrite`. Without records, it leaves an empty table."""
@@ -115,7 +117,7 @@ class TableWrites(TableChanges):
         records: "Records | None" = None,
         *,
         where: "Filter | None" = None,
-        sources: "Mapping[Self, SourceState] | None" = None,
+        sources: "Mapping[Self | str, SourceState | Moment] | None" = None,
         progress: Progress | None = None,
     ) -> "WriteResult":
         """Deletes keys: those of `records`, which has the key and partition columns, or of the rows that `where` keeps.
@@ -148,7 +150,7 @@ class TableWrites(TableChanges):
         records: Any,
         progress: Progress | None,
         schema_mode: str | None = None,
-        sources: "Mapping[Self, SourceState] | None" = None,
+        sources: "Mapping[Self | str, SourceState | Moment] | None" = None,
     ) -> "WriteResult":
         from eventide.rows.writer import incoming_records
         from eventide_adapters.format.write.arrow_records import ArrowRecords

@@ -58,7 +58,7 @@ def test_a_write_notes_a_watermark_or_a_compaction_of_its_sources(tmp_path: Path
     derived.compact(before=at(9))
     found = derived.freshness()
     assert found.watermark_ms == at(2)
-    assert [(note.table, note.instant) for note in found.sources] == [(f"file://{raw.uri}", compacted.instant)]
+    assert [(one.name, one.evidence.split()[-1]) for one in found.sources] == [(f"file://{raw.uri}", compacted.instant)]
 
 
 def test_what_says_nothing_of_a_source_is_refused_before_anything_is_written(tmp_path: Path) -> None:

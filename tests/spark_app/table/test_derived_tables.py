@@ -10,7 +10,7 @@ import pytest
 from eventide import ConfigError, Table
 from eventide.integrations.lineage import _with_sources
 from eventide_core.config import BUCKETS, CLOCK_SKEW_MS
-from eventide_core.service.facts.sources import source_notes
+from eventide_core.service.facts.arrival import source_notes
 from eventide_core.table.timeline.source_notes import SOURCE_PREFIX
 from support.catalogs import MemoryCatalog
 from support.columns import schema_of
@@ -72,7 +72,7 @@ def test_a_derived_table_is_as_fresh_as_the_lower_of_its_own_and_its_sources(tmp
     derived.compact(before=at(9))
     freshness = derived.freshness()
     assert freshness.watermark_ms == at(2)
-    assert [(note.table, note.instant, note.watermark_ms) for note in freshness.sources] == [
+    assert [(one.name, one.evidence.split()[-1], one.progress_ms) for one in freshness.sources] == [
         (raw._application.storage.root, result.instant, at(2))
     ]
     assert not freshness.has_reached(at(3))
@@ -124,9 +124,9 @@ def test_a_write_that_is_rolled_back_takes_its_note_along(tmp_path: Path, versio
     derived.compact(before=at(20))
     raw.compact(before=at(4))
     wrong = derived.upsert(rows(3), sources={raw: raw.freshness()})
-    assert [note.watermark_ms for note in derived.freshness().sources] == [at(4)]
+    assert [one.progress_ms for one in derived.freshness().sources] == [at(4)]
     derived.rollback(wrong.instant)
-    assert [note.watermark_ms for note in derived.freshness().sources] == [at(2)]
+    assert [one.progress_ms for one in derived.freshness().sources] == [at(2)]
 
 
 def test_windows_note_their_end_and_corrections_keep_it(tmp_path: Path, version: int) -> None:
@@ -163,7 +163,7 @@ def test_the_end_of_a_chain_waits_for_the_raw_data(tmp_path: Path) -> None:
     assert run("freshness", daily.uri, "--require", str(at(1))).exit_code == 0
     late = run("freshness", daily.uri, "--require", str(at(3)), "--output", "json")
     assert late.exit_code == 1
-    assert [note["watermark_ms"] for note in json.loads(late.stdout)["sources"]] == [at(1)]
+    assert [one["progress_ms"] for one in json.loads(late.stdout)["sources"]] == [at(1)]
     hourly.compact(before=at(9))
     daily.upsert(rows(0), sources={hourly: hourly.freshness()})
     daily.compact(before=at(9))
@@ -303,7 +303,7 @@ def test_the_option_says_for_every_write_what_its_rows_were_made_of(tmp_path: Pa
     raw.compact(before=at(2))
     said = json.dumps({raw.uri: str(at(2))})
     Table.open(derived.uri, {**SOON, "eventide.sources": said}).upsert(rows(0))
-    assert [note.watermark_ms for note in derived.freshness().sources] == [at(2)]
+    assert [one.progress_ms for one in derived.freshness().sources] == [at(2)]
     file = tmp_path / "rows.csv"
     file.write_text(f"id,ms\nk1,{at(1)}\n")
     raw.upsert(rows(3))
@@ -311,7 +311,7 @@ def test_the_option_says_for_every_write_what_its_rows_were_made_of(tmp_path: Pa
     later = json.dumps({raw.uri: str(at(4))})
     done = run("ingest", derived.uri, file, "--option", f"eventide.sources={later}")
     assert done.exit_code == 0, done.stderr
-    assert [note.watermark_ms for note in derived.freshness().sources] == [at(4)]
+    assert [one.progress_ms for one in derived.freshness().sources] == [at(4)]
     refused = run("ingest", derived.uri, file, "--option", "eventide.sources=nonsense")
     assert refused.exit_code == 2
     assert "option eventide.sources='nonsense' is not JSON" in refused.stderr

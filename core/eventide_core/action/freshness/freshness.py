@@ -9,13 +9,13 @@ any T, so there is no watermark until its log file is merged.
 A copy-on-write table is complete: each commit puts its records into base files, so any T is reached.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime
 
 from eventide_core.errors import format_timestamp
 from eventide_core.table.records.event_time import EventTimeRange, Moment, datetime_of, parse_threshold
-from eventide_core.table.timeline.source_notes import SourceNote
+from eventide_core.table.timeline.source_progress import FILES, SourceProgress
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +30,9 @@ class Freshness:
     event time is null or cannot be read. `earliest_log_event_time_ms` is the least event time of those that have one; None
     if there are none. `is_complete`: all records are in base files, and there are no watermark and no cut. `is_exact`:
     whether no base file holds an event time at or after an exact cut; None for a cut by whole log files, or where nobody
-    looked, or footers don't show it. `sources`: what a derived table was made of, which holds its watermark back, too
-    (`derived_freshness`). `notes` state how event times were read, if the table doesn't.
+    looked, or footers don't show it. `sources`: how far what the table is filled from has come, which holds its watermark
+    back (arrival.py); `files_watermark_ms` is the watermark without them, and `held_back_by` names the lower one: "files",
+    or a source. `notes` state how event times were read, if the table doesn't.
     """
 
     watermark_ms: int | None
@@ -42,8 +43,15 @@ class Freshness:
     is_complete: bool = False
     unreadable_event_time_records: int = 0
     is_exact: bool | None = None
-    sources: tuple[SourceNote, ...] = ()
+    sources: tuple[SourceProgress, ...] = ()
+    files_watermark_ms: int | None = None
+    held_back_by: str | None = None
     notes: tuple[str, ...] = ()
+
+    @property
+    def basis(self) -> str:
+        """On what the watermark rests: the table's "files" alone, or also "sources", which say how far they have come."""
+        return "sources" if self.sources else FILES
 
     @property
     def watermark(self) -> datetime | None:
@@ -67,7 +75,7 @@ class Freshness:
             ("late records", f"{self.late_records:,}"),
             ("records without event time", f"{self.unknown_event_time_records:,}"),
             ("records with an unreadable event time", f"{self.unreadable_event_time_records:,}"),
-            *((f"made of {note.table} up to", watermark_text(note)) for note in self.sources),
+            *((f"{one.kind} {one.name} up to", one.progress_text) for one in self.sources),
             *(("note", note) for note in self.notes),
         )
 
@@ -110,7 +118,7 @@ def freshness(cut_ms: int | None, logs: Iterable[EventTimeRange], late_records: 
     )
 
 
-def watermark_text(fresh: Freshness | SourceNote) -> str:
+def watermark_text(fresh: Freshness) -> str:
     """The watermark as text for the user."""
     return "complete (copy-on-write)" if fresh.is_complete else format_timestamp(fresh.watermark_ms)
 
@@ -128,24 +136,3 @@ def publishable_cut(threshold_ms: int, left_out: Iterable[EventTimeRange], publi
         return None
     cut_ms = min([threshold_ms, *(times.min_ms for times in ranges if times.min_ms is not None)])
     return None if published_ms is not None and cut_ms < published_ms else cut_ms
-
-
-def derived_freshness(own: Freshness, sources: Sequence[SourceNote]) -> Freshness:
-    """The lower of a table's own freshness and that which its sources had.
-
-    If a source was read without a watermark, it is unknown what is missing, so there is no watermark then.
-    """
-    if not sources:
-        return own
-    bounds = [note.watermark_ms for note in sources if not note.is_complete]
-    if own.is_complete and not bounds:
-        return replace(own, sources=tuple(sources))
-    least = lowest(bounds if own.is_complete else [own.watermark_ms, *bounds])
-    return replace(own, watermark_ms=least, is_complete=False, sources=tuple(sources))
-
-
-def lowest(watermarks: Iterable[int | None]) -> int | None:
-    """The least of them; None if one is None."""
-    bounds = list(watermarks)
-    known = [watermark for watermark in bounds if watermark is not None]
-    return min(known) if known and len(known) == len(bounds) else None

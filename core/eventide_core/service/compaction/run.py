@@ -47,6 +47,7 @@ from eventide_core.service.compaction.completion import (
 from eventide_core.service.compaction.merge_tasks import MergesAhead, merge_tasks, merges_ahead, run_tasks
 from eventide_core.service.compaction.result import CompactionResult, metrics_of
 from eventide_core.service.compaction.run_foreign import ForeignCompactionRunner
+from eventide_core.service.facts.arrival import mark_sources
 from eventide_core.service.facts.freshness import FreshnessReader
 from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
 from eventide_core.service.rollback.compaction import CompactionRollback
@@ -374,12 +375,13 @@ class CompactionRunner:
             lease.check()
             completion = Completion.claim(self.files, state, self._transaction(state.config, plan))
             settings = state.config.recorded_settings
-            field = plan.event_time_field
+            field, carried = plan.event_time_field, state.carried_metadata(schema_of=plan.instant)
+            mark_sources(self.files, carried)
             metadata = commit_metadata(
                 plan,
                 results,
                 fresh,
-                state.carried_metadata(schema_of=plan.instant),
+                carried,
                 state.checksums,
                 settings=settings,
                 event_times=field and state.shape(field).event_time_source,

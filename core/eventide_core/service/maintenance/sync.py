@@ -28,8 +28,8 @@ from eventide_core.action.sync.options import DatasetOptions, SyncOptions
 from eventide_core.config import SYNC_AUTO_CREATE_DATABASE, Options
 from eventide_core.errors import DatabaseNotFoundError, EventideError
 from eventide_core.ports import Catalog, DatasetCatalog
+from eventide_core.service.facts.arrival import ArrivalReader
 from eventide_core.service.facts.freshness import FreshnessReader
-from eventide_core.service.facts.sources import freshness_with_sources
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.catalog.catalog_columns import TableColumns
@@ -106,6 +106,7 @@ class CatalogSync:
 
     files: TableFiles
     freshness: FreshnessReader
+    arrival: ArrivalReader
     open_catalog: Callable[[], Catalog]
     options: Options
 
@@ -143,7 +144,7 @@ class CatalogSync:
             ),
             last_commit=last_commit,
             last_completion=last_completion,
-            freshness=freshness_with_sources(self.files, state, self.freshness.published(state)),
+            freshness=self.arrival.freshness(state, self.freshness.published(state)),
             is_copy_on_write=state.config.is_copy_on_write,
         )
 
@@ -212,6 +213,7 @@ class DatasetSync:
 
     files: TableFiles
     freshness: FreshnessReader
+    arrival: ArrivalReader
     open_catalog: Callable[[], DatasetCatalog]
     options: Options
 
@@ -222,9 +224,7 @@ class DatasetSync:
         """
         state = TableState.load(self.files)
         options = DatasetOptions.of(self.options, state.config)
-        fresh = published(
-            *last_times(state), freshness_with_sources(self.files, state, self.freshness.published(state))
-        )
+        fresh = published(*last_times(state), self.arrival.freshness(state, self.freshness.published(state)))
         location = hadoop_location(options.base_path or self.files.storage.root)
         properties = wanted_properties(state.config, options, location, fresh)
         with closing(self.open_catalog()) as catalog:

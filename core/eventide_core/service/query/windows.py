@@ -30,8 +30,8 @@ from eventide_core.errors import (
     format_timestamp,
 )
 from eventide_core.ports import Engine, WindowContent
+from eventide_core.service.facts.arrival import ArrivalReader
 from eventide_core.service.facts.event_time_field import event_time_field_of
-from eventide_core.service.facts.sources import watermark_with_sources
 from eventide_core.service.facts.watermark_views import (
     base_files_of,
     last_write_of,
@@ -74,6 +74,7 @@ class WindowService:
     content: Callable[[], WindowContent]
     engine: Engine
     options: Options
+    arrival: ArrivalReader
     runner: str
 
     def progress(self, consumer: str) -> ConsumerProgress | None:
@@ -98,7 +99,7 @@ class WindowService:
         newest = latest_readable_view(state)
         if newest is None or not _is_newer(state, newest, progress.view):
             return progress
-        progress = replace(progress, closed_ms=_closed_ms(self.files, state, newest, progress))
+        progress = replace(progress, closed_ms=_closed_ms(self.arrival, state, newest, progress))
         if progress.next_ms is not None:
             return progress
         return self._begun(state, self._plan_of(state, consumer, _recorded(state, newest)), progress, terms) or progress
@@ -240,7 +241,7 @@ class WindowService:
         recorded = _recorded(state, newest)
         changed, before = self._changed(state, files, progress, recorded, terms, renew=renew)
         view = files.record(newest.compaction.requested_time, self.runner, recorded)
-        return progress.seen(view, _closed_ms(self.files, state, newest, progress), changed, before, terms)
+        return progress.seen(view, _closed_ms(self.arrival, state, newest, progress), changed, before, terms)
 
     def _changed(
         self,
@@ -387,13 +388,15 @@ def _recorded(state: TableState, view: PublishedView) -> RecordedView:
     return RecordedView(last_write_of(state, view), paths)
 
 
-def _closed_ms(files: TableFiles, state: TableState, newest: PublishedView, progress: ConsumerProgress) -> int | None:
+def _closed_ms(
+    arrival: ArrivalReader, state: TableState, newest: PublishedView, progress: ConsumerProgress
+) -> int | None:
     """The time up to which windows are closed as of that view: late records don't open them again.
 
-    Those of a derived table close no earlier than those of its sources had when they were read.
+    They close no earlier than the sources had come by the writes that the view has.
     """
     watermarks = [
-        watermark_with_sources(files, state, view.compaction.requested_time, view.watermark_ms)
+        arrival.watermark(state, view.compaction.requested_time, view.watermark_ms)
         for view in published_views(state)
         if view.completed <= newest.completed
     ]

@@ -40,6 +40,12 @@ from eventide_core.table.timeline.file_system_view import DataFile, FileGroup, F
 from eventide_core.table.timeline.instant import Instant
 from eventide_core.table.timeline.plans import CompactionPlan, CutMode, ForeignPlan
 from eventide_core.table.timeline.source_notes import SourceNote, latest_notes, notes_in, texts_of
+from eventide_core.table.timeline.source_statements import (
+    Statement,
+    last_statements,
+    statements_in,
+    texts_of_statements,
+)
 from eventide_core.table.timeline.timeline import Timeline
 
 T = TypeVar("T")
@@ -238,17 +244,41 @@ class TableState:
     @property
     def source_notes(self) -> tuple[SourceNote, ...]:
         """The last note of each table that this one was made of, by the active timeline."""
+        return self.source_notes_before("")
+
+    def source_notes_before(self, instant: str) -> tuple[SourceNote, ...]:
+        """The last ones from writes before an instant; with an empty one, of all writes."""
         blocks = self.blocks()  # notes of a write that was rolled back don't count, even if a later commit repeats them
         notes = (note for commit in self.commits.values() for note in notes_in(commit.extra_metadata))
-        return latest_notes(note for note in notes if blocks.accepts(note.noted_at))
+        return latest_notes(
+            note for note in notes if blocks.accepts(note.noted_at) and (not instant or note.noted_at < instant)
+        )
+
+    @property
+    def source_statements(self) -> tuple[Statement, ...]:
+        """The last statement of each source, by the active timeline: of writes that count."""
+        return self.source_statements_before("")
+
+    def source_statements_before(self, instant: str) -> tuple[Statement, ...]:
+        """The last ones from writes before an instant; with an empty one, of all writes."""
+        blocks = self.blocks()
+        completed = {
+            write.requested_time: write.completion_time or write.requested_time for write in self.timeline.writes
+        }
+        made = (one for time, commit in self.commits.items() for one in statements_in(time, commit.extra_metadata))
+        return last_statements(
+            (one for one in made if blocks.accepts(one.stated_at) and (not instant or one.stated_at < instant)),
+            completed,
+        )
 
     def carried_metadata(self, *, schema_of: str | None = None) -> dict[str, str]:
-        """The extra metadata that continues from commit to commit: Hudi's internal schema, and the notes of sources.
+        """The extra metadata that continues from commit to commit: Hudi's internal schema, and what is known of sources.
 
         The schema as of the instant `schema_of`, as files are written with it; None: now.
         """
         internal = self.internal_schema_as_of(schema_of)
-        return texts_of(self.source_notes) | ({} if internal is None else {LATEST_SCHEMA_KEY: internal})
+        known = texts_of(self.source_notes) | texts_of_statements(self.source_statements)
+        return known | ({} if internal is None else {LATEST_SCHEMA_KEY: internal})
 
     def archived_writes(self, begin: str = "") -> Iterator[Instant]:
         """The completed writes requested at or after `begin` that have left the active timeline, the newest first."""

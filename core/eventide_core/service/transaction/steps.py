@@ -325,6 +325,12 @@ OTHER_FILES: Final = (
         "the metadata table is taken out of use: readers list the directories",
     ),
     OtherFile(
+        "hoodie.properties with other declared sources",
+        "maintenance/declared_sources",
+        "replaced; the lock is checked before and after",
+        "the metadata table is taken out of use: readers list the directories",
+    ),
+    OtherFile(
         "partition marks, empty log files, settings and index definitions of a new metadata table",
         "metadata_table/initialization",
         "replaced",
@@ -332,7 +338,7 @@ OTHER_FILES: Final = (
     ),
     OtherFile(
         "marker of a table that is derived from others",
-        "facts/sources",
+        "facts/arrival",
         "if absent",
         "nothing: it says only that a commit may name sources",
     ),

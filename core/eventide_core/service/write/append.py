@@ -18,7 +18,7 @@ Order of writes, and what a crash after each leaves:
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -43,6 +43,7 @@ from eventide_core.errors import (
     counted,
 )
 from eventide_core.ports import IncomingRecords, Progress
+from eventide_core.service.facts.arrival import mark_sources
 from eventide_core.service.facts.planned_groups import planned_groups
 from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
 from eventide_core.service.state.markers_and_heartbeats import remove_markers_and_heartbeat
@@ -71,12 +72,13 @@ from eventide_core.table.timeline.commit_metadata import (
 from eventide_core.table.timeline.file_system_view import FileGroup
 from eventide_core.table.timeline.instant import Action
 from eventide_core.table.timeline.source_notes import SourceNote, latest_notes, texts_of
+from eventide_core.table.timeline.source_statements import stated, texts_of_statements
 from eventide_core.table.timeline.timeline import Timeline
 
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """`new_uuid` names new file groups. `sources` are what the records were made of."""
+    """`new_uuid` names new file groups. `sources` are the tables that records were made of, `stated` T of other sources."""
 
     files: TableFiles
     metadata: MetadataTableUpkeep
@@ -84,6 +86,7 @@ class Append:
     options: Options
     new_uuid: Callable[[], str]
     sources: tuple[SourceNote, ...] = ()
+    stated: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def having(self, option: Option[Any], text: str) -> "Append":
         """Writes with another value of an option."""
@@ -213,7 +216,11 @@ class Append:
 
     def _noted(self, state: TableState, instant: str) -> dict[str, str]:
         new = (replace(note, noted_at=note.noted_at or instant) for note in self.sources)
-        return texts_of(latest_notes((*state.source_notes, *new)))
+        known = texts_of(latest_notes((*state.source_notes, *new)))
+        repeated = (one for one in state.source_statements if one.name not in self.stated)
+        texts = known | texts_of_statements(repeated) | stated(self.stated)
+        mark_sources(self.files, texts)
+        return texts
 
     def _refuse_moving_merged_records(self, config: TableConfig, index: Index) -> None:
         if index.moves_keys and config.merger is not None:

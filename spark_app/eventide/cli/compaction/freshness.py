@@ -10,11 +10,13 @@ import click
 
 from eventide import Table
 from eventide.cli.argument_types import Duration, FilePath
+from eventide.cli.compaction.sources import source_json
 from eventide.cli.console import table_of
 from eventide.cli.settings import Settings, common_options, event_time_option, table_verb
 from eventide.cli.text_table import Lines
 from eventide.results.detail import more
 from eventide_core.action.freshness.freshness import Freshness, watermark_text
+from eventide_core.config import IDLE_SOURCES
 from eventide_core.errors import counted, format_moment, format_timestamp
 from eventide_core.ports import UnreadableEventTime
 from eventide_core.table.records.event_time import is_ahead, parse_threshold
@@ -30,6 +32,12 @@ _POLL_SECONDS = 1.0
     "--no-nulls", is_flag=True, help="Also requires that no record without an event time waits in a log file."
 )
 @click.option("--wait", type=Duration(), metavar="DURATION", help="Waits until --require is met, at most this long.")
+@click.option(
+    "--idle",
+    type=Duration(),
+    metavar="DURATION",
+    help="How long the silence of a source counts as progress.  [default: never]",
+)
 @event_time_option
 @common_options
 @click.pass_context
@@ -40,18 +48,23 @@ def freshness(
     by: str | None,
     require: str | None,
     wait: int | None,
+    idle: int | None,
     *,
     no_nulls: bool,
 ) -> None:
     """Show how fresh a table is.
 
-    Every committed record before the watermark is in the read-optimized TABLE.
+    Every committed record before the watermark is in the read-optimized TABLE. Only sources can say that none is still on
+    its way (`eventide sources`): the watermark is the lower one of the table's files and its sources. Without a source, it
+    rests on the files alone.
     """
     if wait is not None and require is None:
         raise click.UsageError("--wait needs --require")
     if no_nulls and require is None:
         raise click.UsageError("--no-nulls needs --require")
     required_ms = None if require is None else parse_threshold(require)
+    if idle is not None:
+        settings = settings.having(IDLE_SOURCES, f"{idle}s")
     with settings.table(table) as opened:
         fresh = _awaited(opened, require, wait or 0, nulls_count=no_nulls)
         unreadable = opened.unreadable_event_times() if fresh.unreadable_event_time_records else ()
@@ -72,7 +85,7 @@ def freshness(
         _table(table, fresh, by_partition),
         *(() if fresh.is_exact is None else (_about_exactness(fresh),)),
         *_about_unreadable(fresh, unreadable),
-        *(f"made of {note.table} up to {format_timestamp(note.watermark_ms)}" for note in fresh.sources),
+        *_about_sources(fresh),
         *(f"note: {note}" for note in fresh.notes),
         *(() if is_met is None else (_answer(fresh, format_moment(required_ms), is_met=is_met),)),
         *((f"T {format_moment(required_ms)} is more than a day later than the clock",) if ahead else ()),
@@ -84,6 +97,19 @@ def freshness(
 def _about_exactness(fresh: Freshness) -> str:
     kept = "holds nothing" if fresh.is_exact else "also holds records"
     return f"the read-optimized table {kept} at or after the cut"
+
+
+def _about_sources(fresh: Freshness) -> list[str]:
+    """On what the answer rests, and what holds it back."""
+    if not fresh.sources:
+        return ["basis: files (no source says how far it has come, so what is still on its way is unknown)"]
+    lines = [f"{one.kind} {one.name} up to {one.progress_text}: {one.evidence}" for one in fresh.sources]
+    holder = next((one for one in fresh.sources if one.name == fresh.held_back_by), None)
+    if holder is not None:
+        lines.append(f"held back by {holder.name}; what would change it: {holder.cure}")
+    elif fresh.held_back_by is not None:
+        lines.append(f"held back by the table's files, which reach {format_timestamp(fresh.files_watermark_ms)}")
+    return lines
 
 
 def _about_unreadable(fresh: Freshness, named: Sequence[UnreadableEventTime]) -> list[str]:
@@ -124,7 +150,10 @@ def _json(fresh: Freshness) -> dict[str, Any]:
         "unknown_event_time_records": fresh.unknown_event_time_records,
         "unreadable_event_time_records": fresh.unreadable_event_time_records,
         "earliest_log_event_time_ms": fresh.earliest_log_event_time_ms,
-        "sources": [asdict(note) for note in fresh.sources],
+        "basis": fresh.basis,
+        "files_watermark_ms": fresh.files_watermark_ms if fresh.sources else fresh.watermark_ms,
+        "held_back_by": fresh.held_back_by,
+        "sources": [source_json(one) for one in fresh.sources],
     }
 
 

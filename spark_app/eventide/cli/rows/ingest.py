@@ -13,7 +13,7 @@ import click
 import pyarrow as pa
 
 from eventide import Table
-from eventide.cli.argument_types import FIELDS, FilePath
+from eventide.cli.argument_types import FIELDS, FilePath, source_watermarks
 from eventide.cli.rows.ingest_preview import PREVIEW_ROWS, preview
 from eventide.cli.rows.ingest_target import declared_types, refuse_contradictions
 from eventide.cli.settings import Settings, common_options, table_verb
@@ -34,6 +34,7 @@ from eventide_core.errors import ConfigError, EventideError, InvalidRecordError,
 from eventide_core.table.records.avro_names import sanitized
 from eventide_core.table.records.schema import META_FIELDS
 from eventide_core.table.settings.write_shape import WriteOperation
+from eventide_core.table.timeline.source_statements import stated as statement_of
 
 _FIELDS = ("record_key", "partition", "ordering", "event_time")
 _DELIMITERS = {"tab": "\t", "\\t": "\t"}
@@ -138,6 +139,14 @@ def _character(ctx: click.Context, param: click.Parameter, value: str | None) ->
     help="CSV and JSON: whole numbers in a column of timestamps are epochs in this unit.",
 )
 @click.option(
+    "--source",
+    "stated_sources",
+    multiple=True,
+    metavar="NAME=T",
+    callback=source_watermarks,
+    help="States with the commit that everything of this source before T has come. Repeatable.",
+)
+@click.option(
     "--dry-run", is_flag=True, help="Shows the columns, nulls and event times of the first rows. Writes nothing."
 )
 @common_options
@@ -155,6 +164,7 @@ def ingest(
     stated_format: str | None,
     encoding: str | None,
     epochs: str | None,
+    stated_sources: Mapping[str, str],
     **words: Any,
 ) -> None:
     """Write rows into a table.
@@ -179,6 +189,8 @@ def ingest(
         settings = settings.having(SCHEMA_MODE, SchemaMode.MERGE)
     if sanitize:
         settings = settings.having(SANITIZE_NAMES, "true")
+    for key, text in statement_of(stated_sources).items():
+        settings = settings.having(key, text)
     stated = None if schema_file is None else read_schema(schema_file)
     types = declared_types(existing, None if stated is None else stated.columns, widens=add_columns)
     dialect = replace(_dialect(csv, encoding, list(types)), epochs=epochs, needs_every_key=columns is not None)

@@ -45,7 +45,9 @@ def table_of(path: Path, options: dict[str, str] | None = None) -> Table:
 
 def synced(table: Table, catalog: MemoryDatasets) -> SyncResult:
     application = assemble(table.uri, table.options)
-    return DatasetSync(application.files, application.freshness, lambda: catalog, Options(table.options)).sync()
+    return DatasetSync(
+        application.files, application.freshness, application.arrival, lambda: catalog, Options(table.options)
+    ).sync()
 
 
 def test_a_dataset_has_the_schema_and_the_freshness_and_is_written_only_where_something_changed(tmp_path: Path) -> None:

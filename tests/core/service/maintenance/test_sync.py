@@ -196,7 +196,9 @@ def test_a_sync_that_broke_off_anywhere_is_ended_by_the_next_one(tmp_path: Path)
     application = assemble(table.uri, {**table.options, SYNC_TABLE: "t"})
 
     def sync(catalog: MemoryCatalog) -> None:
-        CatalogSync(application.files, application.freshness, lambda: catalog, application.options).sync()
+        CatalogSync(
+            application.files, application.freshness, application.arrival, lambda: catalog, application.options
+        ).sync()
 
     whole = MemoryCatalog()
     sync(whole)

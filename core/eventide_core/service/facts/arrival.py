@@ -1,0 +1,197 @@
+"""How far the sources of a table have come, by its active timeline, or by the archived one if other engines wrote all of it.
+
+A marker states that commits of a table name sources: without it, no archived commit is read.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from eventide_core.action.freshness.arrival import lowest, with_arrival
+from eventide_core.action.freshness.freshness import Freshness
+from eventide_core.config import IDLE_SOURCES, Options, duration_of
+from eventide_core.ports import ArrivalSource, SourceQuestion, StatedCommit
+from eventide_core.service.facts.moments import epoch_ms_of
+from eventide_core.service.state.table import TableState
+from eventide_core.service.state.table_files import TableFiles
+from eventide_core.table.settings.declared_sources import IDLE, STATED, TABLE, DeclaredSource, declared_sources
+from eventide_core.table.timeline.commit_metadata import CommitMetadata
+from eventide_core.table.timeline.instant import Instant
+from eventide_core.table.timeline.source_notes import SOURCE_PREFIX, SourceNote, latest_notes, notes_in
+from eventide_core.table.timeline.source_progress import SourceProgress
+from eventide_core.table.timeline.source_statements import (
+    STATEMENT_PREFIX,
+    Statement,
+    is_repeated,
+    last_statements,
+    statements_in,
+)
+
+_MARKER = ".hoodie/.aux/eventide/derived"
+_NOT_READ = "no commit says how much of it was read"
+_READ_IT = "write with sources= of that table"
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """The last note of each table, and the last statement of each other source."""
+
+    notes: tuple[SourceNote, ...]
+    statements: tuple[Statement, ...]
+
+    @property
+    def by_name(self) -> dict[str, Statement]:
+        return {one.name: one for one in self.statements}
+
+
+@dataclass(frozen=True, slots=True)
+class ArrivalReader:
+    """What vouches for a table. `open_source` opens a declared source that is neither stated by commits nor a table."""
+
+    files: TableFiles
+    options: Options
+    open_source: Callable[[DeclaredSource], ArrivalSource]
+
+    def freshness(self, state: TableState, own: Freshness) -> Freshness:
+        """The lower of the table's own freshness and of how far its sources have come."""
+        return with_arrival(own, self.progress(state))
+
+    def watermark(self, state: TableState, instant: str, watermark_ms: int | None) -> int | None:
+        """The lower of a view's watermark and of how far the sources had come when its compaction began, at `instant`.
+
+        None if a source had not said so by then.
+        """
+        sources = self.progress(state, before=instant)
+        return lowest([watermark_ms, *(one.progress_ms for one in sources if not one.is_complete)])
+
+    def progress(self, state: TableState, *, before: str = "") -> tuple[SourceProgress, ...]:
+        """How far each source has come, by the writes before an instant, if one is given. Raises CorruptTimelineError.
+
+        What has been said by now is needed: a source that had not spoken before that instant has no progress then.
+        """
+        said = _said(self.files, state)
+        then = _Said(state.source_notes_before(before), state.source_statements_before(before)) if before else said
+        return (*_of_tables(said, then), *self._of_others(state, said, then, before))
+
+    def _of_others(self, state: TableState, said: _Said, then: _Said, before: str) -> Iterator[SourceProgress]:
+        now_ms = self.files.clock.now_ms()
+        declared = declared_sources({**state.config.properties, **self.options.values})
+        for name in sorted({*said.by_name, *declared}):
+            source = declared.get(name, DeclaredSource(name))
+            if not source.is_declared and source.counts(said.by_name.get(name)) is None:
+                continue
+            if source.kind in ("", STATED):
+                statement = source.counts(then.by_name.get(name))
+                progress = _of_statement(name, statement, self._moment_ms(state, statement))
+            elif source.kind != TABLE:
+                progress = self.open_source(source).progress(self._question(state, now_ms, before))
+            elif any(note.table == source.settings.get(TABLE, name) for note in said.notes):
+                continue
+            else:
+                progress = _never(name, TABLE, _NOT_READ, _READ_IT)
+            yield progress.going_on(now_ms, 1000 * (idle_seconds(source) or self.options.get(IDLE_SOURCES) or 0))
+
+    def _moment_ms(self, state: TableState, statement: Statement | None) -> int | None:
+        write = None if statement is None else state.find_write(statement.stated_at)
+        return None if write is None else self._completed_ms(state, write)
+
+    def _question(self, state: TableState, now_ms: int, before: str) -> SourceQuestion:
+        writes = sorted(
+            state.timeline.writes, key=lambda write: write.completion_time or write.requested_time, reverse=True
+        )
+        return SourceQuestion(
+            tuple(
+                StatedCommit(
+                    write.requested_time,
+                    self._completed_ms(state, write),
+                    state.commits[write.requested_time].extra_metadata,
+                )
+                for write in writes
+                if not before or write.requested_time < before
+            ),
+            now_ms,
+        )
+
+    def _completed_ms(self, state: TableState, write: Instant) -> int:
+        put_ms = state.timeline.put_ms.get(write.requested_time)
+        if put_ms is not None:
+            return put_ms
+        return epoch_ms_of(
+            state.config, state.timeline, write.completion_time or write.requested_time, self.files.clock
+        )
+
+
+def idle_seconds(source: DeclaredSource) -> int | None:
+    """How long the silence of a source counts as progress; None if the table doesn't say. Raises ConfigError."""
+    text = source.settings.get(IDLE)
+    return None if text is None else duration_of(text, f"source {source.name}: {IDLE}=")
+
+
+def mark_sources(files: TableFiles, extra_metadata: Iterable[str] | None = None) -> None:
+    """States that commits of the table name sources. Call it before the first commit of eventide that does.
+
+    `extra_metadata` has the keys of that commit: without one of a source, nothing is written.
+    """
+    if extra_metadata is not None and not any(
+        key.startswith((SOURCE_PREFIX, STATEMENT_PREFIX)) for key in extra_metadata
+    ):
+        return
+    if files.storage.stat(_MARKER) is None:
+        files.storage.put_if_absent(_MARKER, b"{}")
+
+
+def source_notes(files: TableFiles, state: TableState) -> tuple[SourceNote, ...]:
+    """The last note of each table that this one was made of; none if it is not derived. Raises CorruptTimelineError."""
+    return _said(files, state).notes
+
+
+def _said(files: TableFiles, state: TableState) -> _Said:
+    notes, statements = state.source_notes, state.source_statements
+    if any(map(_repeats_what_was_said, state.commits.values())) or files.storage.stat(_MARKER) is None:
+        return _Said(notes, statements)
+    earlier_notes, earlier = list[SourceNote](), list[Statement]()
+    for write in state.archived_writes():
+        commit = state.commit(write)
+        earlier_notes += notes_in(commit.extra_metadata)
+        earlier += statements_in(write.requested_time, commit.extra_metadata)
+        if _repeats_what_was_said(commit):
+            break
+    known = {one.name for one in statements}
+    older = last_statements((one for one in earlier if one.name not in known), {})
+    return _Said(notes or latest_notes(earlier_notes), (*statements, *older))
+
+
+def _repeats_what_was_said(commit: CommitMetadata) -> bool:
+    """Whether it is a commit of eventide, which repeats all that was known."""
+    return any(key.startswith(SOURCE_PREFIX) or is_repeated(key) for key in commit.extra_metadata)
+
+
+def _of_tables(said: _Said, then: _Said) -> Iterator[SourceProgress]:
+    notes = {note.table: note for note in then.notes}
+    for note in said.notes:
+        yield _of_table(notes[note.table]) if note.table in notes else _never(note.table, TABLE, _NOT_READ, _READ_IT)
+
+
+def _of_table(note: SourceNote) -> SourceProgress:
+    view = f"the view of {note.instant}" if note.instant else "its files"
+    return SourceProgress(
+        note.table,
+        TABLE,
+        note.watermark_ms,
+        f"the write at {note.noted_at} was made of {view}",
+        is_complete=note.is_complete,
+        cure="write what has come to that table since",
+    )
+
+
+def _of_statement(name: str, statement: Statement | None, moment_ms: int | None) -> SourceProgress:
+    cure = f"state it with a write: {STATEMENT_PREFIX}{name}.watermark in its commit"
+    if statement is None:
+        return _never(name, STATED, "no commit states how far it has come", cure)
+    said = f"the commit at {statement.stated_at} states {statement.text[:80]!r}"
+    if statement.watermark_ms is None:
+        return SourceProgress(name, STATED, None, f"{said}, which is not a T", moment_ms, cure=cure)
+    return SourceProgress(name, STATED, statement.watermark_ms, said, moment_ms, cure=f"a later statement of {name}")
+
+
+def _never(name: str, kind: str, evidence: str, cure: str) -> SourceProgress:
+    return SourceProgress(name, kind, None, evidence, cure=cure)

@@ -1,0 +1,64 @@
+"""Declares the sources of a table in its settings, and forgets them, under the table lock."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from eventide_core.errors import ConfigError
+from eventide_core.ports import ArrivalSource, Lease, TableLock
+from eventide_core.service.facts.arrival import idle_seconds
+from eventide_core.service.metadata_table.drop import check_or_unname
+from eventide_core.service.state.table import TableState
+from eventide_core.service.state.table_files import TableFiles
+from eventide_core.table.settings.declared_sources import (
+    STATED,
+    TABLE,
+    DeclaredSource,
+    declaration,
+    declared_sources,
+    forgetting,
+)
+from eventide_core.table.settings.properties import PROPERTIES_PATH, parse_properties, with_settings
+
+
+@dataclass(frozen=True, slots=True)
+class SourceDeclarations:
+    """`open_source` opens a source of a kind that is neither stated by commits nor a table."""
+
+    files: TableFiles
+    lock: TableLock
+    open_source: Callable[[DeclaredSource], ArrivalSource]
+
+    def declare(self, name: str, kind: str, settings: Mapping[str, str]) -> None:
+        """From now on the gate needs this source. A declaration of the same name is replaced.
+
+        Raises ConfigError, before anything is written, for a name, a kind or settings that can't be right.
+        """
+        values = declaration(name, kind, settings)
+        source = declared_sources(values)[name]
+        idle_seconds(source)  # refuses what isn't a duration
+        if kind not in (STATED, TABLE):
+            self.open_source(source)
+        with self.lock.acquire() as lease:
+            text = self.files.settings_text()
+            earlier = forgetting(name, parse_properties(text), "")
+            self._put(text, {**earlier, **values}, lease)
+
+    def forget(self, name: str) -> None:
+        """The gate doesn't need the source any more, until a later commit states it, or it is declared again.
+
+        Raises ConfigError if the table has no such source.
+        """
+        with self.lock.acquire() as lease:
+            state = TableState.load(self.files, requires_files=False)
+            said = [one for one in state.source_statements if one.name == name]
+            declared = declared_sources(state.config.properties).get(name)
+            if not said and (declared is None or not declared.is_declared):
+                raise ConfigError(f"source {name[:80]!r}: the table has none of that name; `sources` lists them")
+            last = max((one.stated_at for one in said), default="")
+            text = self.files.settings_text()
+            self._put(text, forgetting(name, parse_properties(text), last), lease)
+
+    def _put(self, text: str, changes: Mapping[str, str | None], lease: Lease) -> None:
+        lease.check()
+        self.files.storage.put(PROPERTIES_PATH, with_settings(text, changes).encode())
+        check_or_unname(self.files.storage, lease)

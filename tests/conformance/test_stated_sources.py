@@ -1,0 +1,69 @@
+"""A stock Spark writer states how far its source has come, by two options of Hudi; stock reads what eventide adds."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from eventide import Table
+from eventide_core.config import BUCKETS, CLOCK_SKEW_MS
+from support.columns import schema_of
+from support.judge import HudiJudge, hudi_rs
+from support.judge.options import (
+    AVRO_LOG_BLOCKS,
+    BUCKET_INDEX,
+    DEFAULT_PAYLOAD,
+    EVENT_TIME_ORDERING,
+    MERGE_ON_READ,
+    NO_METADATA_TABLE,
+    table_name,
+    table_version,
+)
+
+pytestmark = pytest.mark.broad
+
+START_MS = 1_700_000_000_000
+SCHEMA = schema_of(id=pa.string(), part=pa.string(), event_ts=pa.int64())
+PLAIN = MERGE_ON_READ | BUCKET_INDEX | NO_METADATA_TABLE | AVRO_LOG_BLOCKS | table_name("stated")
+
+
+def rows(**times: int) -> pa.Table:
+    columns: list[Any] = [list(times), ["a"] * len(times), [START_MS + t for t in times.values()]]
+    return pa.table(columns, schema=SCHEMA)
+
+
+def stating(text: str) -> dict[str, str]:
+    return {
+        "hoodie.datasource.write.commitmeta.key.prefix": "eventide.source.",
+        "eventide.source.orders.watermark": text,
+    }
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_the_gate_follows_what_a_stock_writer_states(
+    version: int, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    judge: HudiJudge = request.getfixturevalue({6: "judge_015", 9: "judge_111"}[version])
+    path = tmp_path / "stated"
+    stock = PLAIN | (DEFAULT_PAYLOAD if version == 6 else EVENT_TIME_ORDERING | table_version(9))
+    judge.write(path, rows(k0=10, k1=2000), options=stock | stating(str(START_MS + 1000)))
+    judge.write(path, rows(k0=20), options=stock)
+    table = Table.open(str(path), {BUCKETS: "2", CLOCK_SKEW_MS: "1"})
+    table.compact(before=START_MS + 9000)
+    fresh = table.freshness()
+    assert (fresh.watermark_ms, fresh.files_watermark_ms, fresh.held_back_by) == (
+        START_MS + 1000,
+        START_MS + 9000,
+        "orders",
+    )
+    judge.write(path, rows(k2=3000), options=stock | stating("2023-11-14T22:13:25Z"))
+    assert table.freshness().watermark_ms == START_MS + 3000, "the row of a log file"
+    table.compact(before=START_MS + 9000)
+    assert table.freshness().watermark_ms == START_MS + 5000
+    ids = {"k0", "k1", "k2"}
+    assert (
+        {row["id"] for row in judge.read(path).to_pylist()}
+        == {row["id"] for row in hudi_rs.read(path).to_pylist()}
+        == ids
+    )

@@ -1,0 +1,270 @@
+"""Sources: what vouches that everything before T has come, beside what the files of the table show."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from eventide import ConfigError, InvalidThresholdError, Table
+from eventide.rows.writer import incoming_records
+from eventide_core.config import BUCKETS, CLOCK_SKEW_MS
+from eventide_core.errors import format_timestamp
+from eventide_core.ports import NoProgress
+from eventide_core.table.settings.write_shape import WriteOperation
+from support.columns import schema_of
+from support.command_line import run
+
+pytestmark = pytest.mark.slow
+
+HOUR_MS = 3_600_000
+EPOCH_MS = 1_700_000_400_000 - 1_700_000_400_000 % HOUR_MS
+SCHEMA = schema_of(id=pa.string(), ms=pa.int64())
+SOON: dict[str, str] = {
+    BUCKETS: "1",
+    CLOCK_SKEW_MS: "1",
+    "hoodie.keep.min.commits": "2",
+    "hoodie.keep.max.commits": "3",
+    "hoodie.cleaner.commits.retained": "1",
+}
+
+
+def at(hour: float) -> int:
+    return EPOCH_MS + round(hour * HOUR_MS)
+
+
+def rows(*hours: float) -> pa.Table:
+    times = [at(hour) for hour in hours]
+    columns: list[Any] = [[f"k{time}" for time in times], times]
+    return pa.table(columns, schema=SCHEMA)
+
+
+def made(path: Path, version: int = 9, options: Mapping[str, str] = {}) -> Table:
+    return Table.create(
+        str(path / "t"), schema=SCHEMA, record_key="id", event_time="ms", version=version, options=SOON | dict(options)
+    )
+
+
+@pytest.fixture(params=[6, 8, 9])
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> Table:
+    return made(tmp_path, request.param)
+
+
+def gate(table: Table, moment: int, *more: str) -> tuple[int, dict[str, Any]]:
+    answer = run("freshness", table.uri, "--require", str(moment), "--output", "json", *more)
+    document: dict[str, Any] = json.loads(answer.stdout)
+    return answer.exit_code, document
+
+
+def test_without_a_source_the_gate_says_that_it_rests_on_files(table: Table) -> None:
+    table.upsert(rows(0, 1))
+    table.compact(before=at(9))
+    code, answer = gate(table, at(9))
+    assert (code, answer["basis"], answer["sources"], answer["held_back_by"]) == (0, "files", [], None)
+    said = run("freshness", table.uri)
+    assert "basis: files" in said.stdout
+
+
+def test_the_gate_is_the_lower_of_files_and_sources_and_names_it(table: Table) -> None:
+    table.upsert(rows(0, 1), sources={"orders": at(2), "refunds": format_timestamp(at(3))})
+    table.compact(before=at(9))
+    code, answer = gate(table, at(3))
+    assert (code, answer["watermark_ms"], answer["held_back_by"]) == (1, at(2), "orders")
+    assert answer["files_watermark_ms"] == at(9)
+    assert [(one["name"], one["kind"], one["progress_ms"]) for one in answer["sources"]] == [
+        ("orders", "stated", at(2)),
+        ("refunds", "stated", at(3)),
+    ]
+    assert gate(table, at(2))[0] == 0
+    table.upsert(rows(1.5), sources={"orders": at(8), "refunds": at(8)})
+    code, answer = gate(table, at(2))
+    assert (code, answer["held_back_by"]) == (1, "files"), "the late row is in a log file"
+
+
+def test_a_statement_that_goes_back_lowers_the_gate(table: Table) -> None:
+    table.upsert(rows(0), sources={"orders": at(5)})
+    table.compact(before=at(9))
+    table.upsert(rows(7), sources={"orders": at(2)})
+    table.compact(before=at(9))
+    assert table.freshness().watermark_ms == at(2)
+
+
+def test_a_statement_outlives_compaction_clean_and_archival(table: Table) -> None:
+    table.upsert(rows(0), sources={"orders": at(2)})
+    stated_at = table.state().timeline.writes[0].requested_time
+    for hour in range(1, 8):
+        table.upsert(rows(hour))
+        table.compact(before=at(hour + 1))
+        table.clean()
+        table.archive()
+    assert table.state().timeline.is_archived(stated_at)
+    assert table.freshness().watermark_ms == at(2)
+    assert stated_at in next(iter(table.sources)).evidence
+
+
+def test_a_statement_goes_with_its_commit(table: Table) -> None:
+    table.upsert(rows(0), sources={"orders": at(2)})
+    table.savepoint(table.state().timeline.writes[-1].requested_time)
+    kept = table.state().timeline.writes[-1].requested_time
+    later = table.upsert(rows(1), sources={"orders": at(5), "refunds": at(5)})
+    assert [one.progress_ms for one in table.sources] == [at(5), at(5)]
+    assert later.instant is not None
+    table.rollback(later.instant)
+    assert [(one.name, one.progress_ms) for one in table.sources] == [("orders", at(2))]
+    table.upsert(rows(1), sources={"orders": at(6)})
+    table.compact(before=at(9))
+    table.restore(kept)
+    assert [(one.name, one.progress_ms) for one in table.sources] == [("orders", at(2))]
+
+
+def test_a_declared_source_that_never_spoke_holds_the_gate(table: Table) -> None:
+    table.sources.declare("orders")
+    table.upsert(rows(0))
+    table.compact(before=at(9))
+    code, answer = gate(table, at(1))
+    assert (code, answer["watermark_ms"], answer["held_back_by"]) == (1, None, "orders")
+    assert answer["sources"][0]["evidence"] == "no commit states how far it has come"
+    table.upsert(rows(1), sources={"orders": at(4)})
+    table.compact(before=at(9))
+    assert gate(table, at(4))[0] == 0
+
+
+def test_a_forgotten_source_is_needed_again_after_a_later_statement(table: Table) -> None:
+    table.upsert(rows(0), sources={"orders": at(2)})
+    table.compact(before=at(9))
+    assert run("sources", table.uri, "--forget", "orders", "--output", "json").exit_code == 0
+    assert gate(table, at(9))[0] == 0
+    assert table.freshness().basis == "files"
+    table.upsert(rows(1))
+    table.compact(before=at(9.5))
+    assert table.freshness().basis == "files", "the write repeats what was stated before"
+    table.upsert(rows(2), sources={"orders": at(3)})
+    assert table.freshness().sources[0].progress_ms == at(3)
+
+
+def test_silence_counts_as_progress_only_for_as_long_as_it_is_said(table: Table) -> None:
+    table.upsert(rows(0), sources={"orders": at(2)})
+    table.compact(before=at(9))
+    assert gate(table, at(2) + 1)[0] == 1
+    code, answer = gate(table, at(2) + 1, "--idle", "1h")
+    assert code == 0
+    assert at(2) < answer["sources"][0]["progress_ms"] < at(3)
+    assert answer["sources"][0]["idle_since_ms"] is not None
+    table.sources.declare("orders", idle="1h")
+    assert gate(table, at(2) + 1)[0] == 0
+
+
+@pytest.mark.parametrize("text", ["yesterday", "2026-03-03", ""])
+def test_what_another_writer_states_that_is_not_a_time_holds_the_gate(tmp_path: Path, text: str) -> None:
+    table = made(tmp_path)
+    application = table._application
+    append = replace(application.append, stated={"orders": text})
+    append.write(WriteOperation.UPSERT, incoming_records(application, WriteOperation.UPSERT, rows(0)), NoProgress())
+    table.compact(before=at(9))
+    fresh = table.freshness()
+    assert fresh.watermark_ms is None
+    assert "not a T" in fresh.sources[0].evidence
+
+
+def test_what_cannot_be_a_source_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    table = made(tmp_path)
+    table.upsert(rows(0))
+    before = table.state().timeline.instants
+    with pytest.raises(InvalidThresholdError, match="'yesterday'"):
+        table.upsert(rows(1), sources={"orders": "yesterday"})
+    with pytest.raises(ConfigError, match="a name has letters"):
+        table.upsert(rows(1), sources={"a b": at(1)})
+    with pytest.raises(ConfigError, match="neither the name of a source nor a table"):
+        table.upsert(rows(1), sources={3: at(1)})  # type: ignore[dict-item]
+    with pytest.raises(ConfigError, match="the kind 'sundial' is unknown here; known are stated, table"):
+        table.sources.declare("orders", "sundial")
+    with pytest.raises(ConfigError, match="every reader sees it"):
+        table.sources.declare("orders", password="x")
+    with pytest.raises(ConfigError, match="is not a duration"):
+        table.sources.declare("orders", idle="soon")
+    with pytest.raises(ConfigError, match="the table has none of that name"):
+        table.sources.forget("orders")
+    assert run("ingest", table.uri, "nothing.csv", "--source", "orders").exit_code == 2
+    assert table.state().timeline.instants == before
+    assert "eventide.source" not in (tmp_path / "t/.hoodie/hoodie.properties").read_text()
+
+
+def test_the_command_line_states_declares_and_shows(tmp_path: Path) -> None:
+    (tmp_path / "rows.json").write_text(json.dumps({"id": "a", "ms": at(0)}))
+    table = made(tmp_path)
+    done = run("ingest", table.uri, str(tmp_path / "rows.json"), "--source", f"orders={format_timestamp(at(2))}")
+    assert done.exit_code == 0, done.stderr
+    shown = run("sources", table.uri, "--declare", "clicks", "--set", "idle=2h", "--output", "json")
+    assert [(one["name"], one["progress"]) for one in json.loads(shown.stdout)["sources"]] == [
+        ("clicks", None),
+        ("orders", format_timestamp(at(2))),
+    ]
+    assert "eventide.source.clicks.idle=2h" in (tmp_path / "t/.hoodie/hoodie.properties").read_text()
+    assert run("sources", table.uri, "--forget", "clicks").exit_code == 0
+    assert [one.name for one in table.sources] == ["orders"]
+    assert run("sources", table.uri, "--kind", "stated").exit_code == 2
+
+
+def test_windows_close_no_earlier_than_the_sources_have_come(table: Table) -> None:
+    def ends() -> list[int]:
+        found = list[int]()
+        for window in table.windows(every="1h", consumer="c", since=at(0)):
+            found.append(window.end_ms)
+            window.done()
+        return found
+
+    table.upsert(rows(0.5, 1.5, 2.5), sources={"orders": at(1)})
+    table.compact(before=at(3))
+    assert ends() == [at(1)]
+    table.upsert(rows(2.6), sources={"orders": at(2)})
+    table.compact(before=at(3))
+    assert ends() == [at(2)]
+
+
+def test_partitions_and_status_and_report_have_the_same_answer(tmp_path: Path) -> None:
+    table = made(tmp_path)
+    table.upsert(rows(0, 1), sources={"orders": at(2)})
+    table.compact(before=at(9))
+    assert {fresh.watermark_ms for fresh in table.freshness_by_partition().values()} == {at(2)}
+    entry = json.loads(run("status", table.uri, "--output", "json").stdout)["tables"][0]
+    assert entry["watermark_ms"] == at(2)
+    assert "orders" in json.dumps(entry)
+    fresh = table.report(tmp_path / "report.html").freshness
+    assert fresh is not None
+    assert fresh.watermark_ms == at(2)
+
+
+def serve(table: Table, *more: str) -> dict[str, Any]:
+    answer = run("serve", table.uri, "--rounds", "1", "--data-latency", "30m", "--output", "json", *more)
+    assert answer.exit_code == 0, answer.stderr
+    done: dict[str, Any] = json.loads(answer.stdout.splitlines()[-1])
+    return done
+
+
+def test_a_service_publishes_no_later_cut_than_its_sources_have_come(table: Table) -> None:
+    table.upsert(rows(0, 1, 2.5), sources={"orders": at(2)})
+    assert serve(table)["watermark_ms"] == at(2)
+    assert table.freshness().cut_ms == at(2)
+    assert serve(table)["instant"] is None
+    table.upsert(rows(2.6), sources={"orders": at(3)})
+    assert serve(table)["watermark_ms"] == at(3)
+    table.sources.declare("clicks")
+    table.upsert(rows(2.7), sources={"orders": at(4)})
+    idle = serve(table)
+    assert (idle["instant"], idle["watermark_ms"]) == (None, None)
+    assert "the source clicks holds the cut: no commit states how far it has come" in idle["idle"]
+
+
+def test_a_service_without_data_or_sources_publishes_nothing_by_the_clock(table: Table) -> None:
+    table.upsert(rows(0, 1))
+    first = serve(table)
+    assert first["watermark_ms"] is not None
+    idle = serve(table)
+    assert (idle["instant"], idle["cut_ms"]) == (None, first["cut_ms"])
+    assert "nothing was written since the cut" in idle["idle"]
+    assert serve(table, "--option", "eventide.freshness.idle=1h")["instant"] is not None
+    table.upsert(rows(1.5))
+    assert serve(table)["instant"] is not None
