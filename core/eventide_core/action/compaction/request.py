@@ -32,14 +32,21 @@ class CompactionRequest:
     cut: CutMode = CutMode.FILE
     alignment: Alignment | None = None
 
-    def threshold_at(self, now_ms: int, published_ms: int | None) -> int:
+    @property
+    def follows_clock(self) -> bool:
+        """Whether T is the clock's word, not the user's."""
+        return self.threshold_ms is None and self.data_latency_seconds is not None
+
+    def threshold_at(self, now_ms: int, published_ms: int | None, vouched_ms: int | None = None) -> int:
         """The T to compact up to: not below the published cut, which only a rollback lowers."""
-        asked_ms = self.asked_at(now_ms)
+        asked_ms = self.asked_at(now_ms, vouched_ms)
         return asked_ms if published_ms is None else max(asked_ms, published_ms)
 
-    def asked_at(self, now_ms: int) -> int:
-        """The requested T, aligned."""
+    def asked_at(self, now_ms: int, vouched_ms: int | None = None) -> int:
+        """The requested T, aligned. One that follows the clock is no later than `vouched_ms`, what the sources vouch for."""
         asked_ms = self._given_at(now_ms)
+        if self.follows_clock and vouched_ms is not None:
+            asked_ms = min(asked_ms, vouched_ms)
         return asked_ms if self.alignment is None else self.alignment.floor(asked_ms)
 
     def check_reach(self, threshold_ms: int, now_ms: int, published_ms: int | None, latest_ms: int | None) -> None:
