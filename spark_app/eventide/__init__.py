@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from eventide.results.plan import Plan
     from eventide.rows.reader import Rows
     from eventide.table.catalog import Catalog
+    from eventide.table.cut import Cut, at
     from eventide.table.table import Table
     from eventide.table.window import Window, Windows
     from eventide_core.action.freshness.freshness import Freshness
@@ -38,6 +39,7 @@ __all__ = [
     "CorruptBaseFileError",
     "CorruptLogBlockError",
     "CorruptTimelineError",
+    "Cut",
     "DatabaseNotFoundError",
     "Detail",
     "EmptyPlanError",
@@ -84,6 +86,7 @@ __all__ = [
     "WriteConflictError",
     "WriteResult",
     "__version__",
+    "at",
     "register",
     "stream_sink",
 ]
@@ -98,6 +101,8 @@ _HOMES = {
     "register": "eventide.datasource.register",
     "stream_sink": "eventide.datasource.streaming",
     "Catalog": "eventide.table.catalog",
+    "Cut": "eventide.table.cut",
+    "at": "eventide.table.cut",
     "Table": "eventide.table.table",
     "Window": "eventide.table.window",
     "Windows": "eventide.table.window",

@@ -1,7 +1,6 @@
 """The types of arguments that several verbs take: a path, an instant, a duration."""
 
 import re
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,21 +68,3 @@ class Duration(_WholeNumber):
             return self._read(value, "")
         except ConfigError as error:
             self.fail(str(error), param, ctx)
-
-
-def source_watermarks(_ctx: click.Context, _parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
-    """T of each source, from the repeated NAME=T."""
-    return named_texts(given, "NAME=T, such as orders=2026-03-03T00:00Z")
-
-
-def named_texts(given: Iterable[str], form: str) -> dict[str, str]:
-    """The texts by the names before their `=`. Raises BadParameter for what has another form, or a name twice."""
-    texts: dict[str, str] = {}
-    for text in given:
-        name, equals, value = text.partition("=")
-        if not (name.strip() and equals and value.strip()):
-            raise click.BadParameter(f"{text!r} is not {form}")
-        if name in texts:
-            raise click.BadParameter(f"{name!r} is given twice: {texts[name]!r} and {value!r}")
-        texts[name] = value
-    return texts

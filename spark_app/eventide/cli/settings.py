@@ -218,6 +218,9 @@ def common_options(verb: Callable[..., Any]) -> Callable[..., Any]:
         redaction.add(options)
         if words.get("table") is not None:
             words["table"], options = _located(words["table"], context.meta.get(_CATALOG), options, redaction)
+        for number, other in enumerate(words.get("others", ())):
+            uri, options = _located(other, context.meta.get(_CATALOG), options, redaction)
+            words["others"] = (*words["others"][:number], uri, *words["others"][number + 1 :])
         console = Console(is_json=output == "json", is_quiet=quiet)
         for sentence in unknown_options(options):
             console.say(f"warning: {sentence}")

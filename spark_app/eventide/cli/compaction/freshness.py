@@ -15,6 +15,8 @@ from eventide.cli.console import table_of
 from eventide.cli.settings import Settings, common_options, event_time_option, table_verb
 from eventide.cli.text_table import Lines
 from eventide.results.detail import more
+from eventide.table.cut import reached
+from eventide_core.action.freshness.arrival import lowest
 from eventide_core.action.freshness.freshness import Freshness, watermark_text
 from eventide_core.config import IDLE_SOURCES
 from eventide_core.errors import counted, format_moment, format_timestamp
@@ -26,6 +28,7 @@ _POLL_SECONDS = 1.0
 
 
 @table_verb
+@click.argument("others", nargs=-1, metavar="[TABLE]...")
 @click.option("--by", type=click.Choice(["partition"]), help="Also shows the freshness of each partition.")
 @click.option("--require", metavar="T", help="Exits with 1 unless everything before T is in the read-optimized table.")
 @click.option(
@@ -45,6 +48,7 @@ def freshness(
     ctx: click.Context,
     settings: Settings,
     table: str,
+    others: tuple[str, ...],
     by: str | None,
     require: str | None,
     wait: int | None,
@@ -56,8 +60,10 @@ def freshness(
 
     Every committed record before the watermark is in the read-optimized TABLE. Only sources can say that none is still on
     its way (`eventide sources`): the watermark is the lower one of the table's files and its sources. Without a source, it
-    rests on the files alone.
+    rests on the files alone. Of several tables, the answer is the lowest one.
     """
+    if others and by is not None:
+        raise click.UsageError("--by is of one table")
     if wait is not None and require is None:
         raise click.UsageError("--wait needs --require")
     if no_nulls and require is None:
@@ -65,6 +71,10 @@ def freshness(
     required_ms = None if require is None else parse_threshold(require)
     if idle is not None:
         settings = settings.having(IDLE_SOURCES, f"{idle}s")
+    if others:
+        if not _all_reach(settings, (table, *others), require, wait or 0, nulls_count=no_nulls):
+            ctx.exit(NOT_MET)
+        return
     with settings.table(table) as opened:
         fresh = _awaited(opened, require, wait or 0, nulls_count=no_nulls)
         unreadable = opened.unreadable_event_times() if fresh.unreadable_event_time_records else ()
@@ -92,6 +102,42 @@ def freshness(
     )
     if is_met is False:
         ctx.exit(NOT_MET)
+
+
+def _all_reach(
+    settings: Settings, tables: Sequence[str], require: str | None, wait_seconds: int, *, nulls_count: bool
+) -> bool:
+    """Reports several tables as one answer. Whether all of them meet what is required."""
+    deadline = time.monotonic() + wait_seconds
+    found: dict[str, Freshness] = {}
+    for uri in tables:
+        with settings.table(uri) as opened:
+            left = max(0, round(deadline - time.monotonic()))
+            found[opened.uri] = _awaited(opened, require, left, nulls_count=nulls_count)
+            opened.publish_metrics()
+    behind = [
+        uri
+        for uri, fresh in found.items()
+        if require is not None and not fresh.has_reached(require, nulls_count=nulls_count)
+    ]
+    least = lowest(fresh.watermark_ms for fresh in found.values() if not fresh.is_complete)
+    required_ms = None if require is None else parse_threshold(require)
+    settings.console.result(
+        {
+            "watermark_ms": least,
+            "required_ms": required_ms,
+            "met": None if require is None else not behind,
+            "behind": behind,
+            "tables": [
+                {"table": uri, "met": None if require is None else uri not in behind, **_json(fresh)}
+                for uri, fresh in found.items()
+            ],
+        },
+        _rows_of(list(found.items())),
+        *(f"{uri} is at {reached(fresh)}" for uri, fresh in found.items() if uri in behind),
+        *(() if required_ms is None else (f"{format_moment(required_ms)} is {'not met' if behind else 'met'}",)),
+    )
+    return not behind
 
 
 def _about_exactness(fresh: Freshness) -> str:
@@ -158,8 +204,12 @@ def _json(fresh: Freshness) -> dict[str, Any]:
 
 
 def _table(name: str, whole: Freshness, by_partition: Mapping[str, Freshness] | None) -> Lines:
-    """The table, and its partitions. A count of records without a usable event time has a column if there are any."""
-    named = [(name, whole), *(by_partition or {}).items()]
+    """The table, and its partitions."""
+    return _rows_of([(name, whole), *(by_partition or {}).items()])
+
+
+def _rows_of(named: Sequence[tuple[str, Freshness]]) -> Lines:
+    """A row each. A count of records without a usable event time has a column if there are any."""
     counts = [("late", [fresh.late_records for _, fresh in named])]
     for head, numbers in (
         ("unknown", [fresh.unknown_event_time_records for _, fresh in named]),

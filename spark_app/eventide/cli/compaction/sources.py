@@ -4,9 +4,9 @@ from typing import Any
 
 import click
 
-from eventide.cli.argument_types import NAME, named_texts
+from eventide.cli.argument_types import NAME
 from eventide.cli.console import table_of
-from eventide.cli.settings import Settings, common_options, table_verb
+from eventide.cli.settings import Settings, common_options, pairs_of, table_verb
 from eventide_core.errors import format_timestamp
 from eventide_core.table.settings.declared_sources import STATED
 from eventide_core.table.timeline.source_progress import SourceProgress
@@ -48,7 +48,7 @@ def sources(
     with settings.table(table) as opened:
         known = opened.sources
         if declare is not None:
-            known.declare(declare, kind or STATED, **named_texts(given, "SETTING=VALUE"))
+            known.declare(declare, kind or STATED, **pairs_of(given, "--set"))
         elif forget is not None:
             known.forget(forget)
         found = known.progress()

@@ -4,7 +4,9 @@ from typing import Any
 
 import click
 
-from eventide.cli.argument_types import INSTANT
+from eventide import Table, at
+from eventide.catalog import located
+from eventide.cli.argument_types import INSTANT, NAME
 from eventide.cli.console import table_of
 from eventide.cli.settings import Settings, common_options, table_verb
 from eventide_core.errors import format_timestamp
@@ -68,7 +70,13 @@ def rollback(settings: Settings, table: str, instant: str, *, force: bool) -> No
 
 
 @table_verb
-@click.argument("name", required=False)
+@click.argument("words", nargs=-1, metavar="[NAME]")
+@click.option(
+    "--before",
+    metavar="T",
+    help="Keeps one cut before T of several tables, TABLE TABLE...: of each of them, or of none.",
+)
+@click.option("--name", type=NAME, help="With --before, the name of the tags.  [default: before-T]")
 @click.option(
     "--instant",
     type=INSTANT,
@@ -82,6 +90,8 @@ def rollback(settings: Settings, table: str, instant: str, *, force: bool) -> No
 def tag(
     settings: Settings,
     table: str,
+    words: tuple[str, ...],
+    before: str | None,
     name: str | None,
     instant: str | None,
     as_of_watermark: str | None,
@@ -91,8 +101,17 @@ def tag(
     """Name a state of a table and keep it.
 
     Without NAME, lists the tags of TABLE. With NAME, keeps the state under that name by a savepoint, which Hudi respects
-    too: nothing of it is cleaned until the tag is deleted. `read --tag NAME` reads it.
+    too: nothing of it is cleaned until the tag is deleted. `read --tag NAME` reads it. With --before T, every word is a
+    table, and each of them is kept as of T; run it again if it was killed.
     """
+    if before is not None:
+        if instant or as_of_watermark or comment or delete:
+            raise click.UsageError("--before excludes the other options but --name")
+        _keep_cut(settings, (table, *words), before, name)
+        return
+    if name is not None or len(words) > 1:
+        raise click.UsageError("--name and several tables need --before T")
+    name = words[0] if words else None
     if name is None and (instant or as_of_watermark or comment or delete):
         raise click.UsageError("these options need the NAME of a tag")
     if instant is not None and as_of_watermark is not None:
@@ -116,6 +135,20 @@ def tag(
         else:
             kept = opened.tag(name, instant=instant, as_of_watermark=as_of_watermark, comments=comment)
             settings.console.result(_json(kept), f"tag {name} keeps {kept.instant}")
+
+
+def _keep_cut(settings: Settings, tables: tuple[str, ...], before: str, name: str | None) -> None:
+    cut = at(before, [Table.open(*located(uri, settings.options)) for uri in tables])
+    chosen = name or f"before-{format_timestamp(cut.threshold_ms)}"
+    kept = cut.tag(chosen)
+    settings.console.result(
+        {
+            "tag": chosen,
+            "cut_ms": cut.threshold_ms,
+            "tables": [{"table": table.uri, **_json(one)} for table, one in zip(cut.tables, kept, strict=True)],
+        },
+        *(f"tag {chosen} keeps {one.instant} of {table.uri}" for table, one in zip(cut.tables, kept, strict=True)),
+    )
 
 
 def _json(one: Tag) -> dict[str, Any]:

@@ -13,10 +13,10 @@ import click
 import pyarrow as pa
 
 from eventide import Table
-from eventide.cli.argument_types import FIELDS, FilePath, source_watermarks
+from eventide.cli.argument_types import FIELDS, FilePath
 from eventide.cli.rows.ingest_preview import PREVIEW_ROWS, preview
 from eventide.cli.rows.ingest_target import declared_types, refuse_contradictions
-from eventide.cli.settings import Settings, common_options, table_verb
+from eventide.cli.settings import Settings, common_options, pairs_of, table_verb
 from eventide.formatting import format_size
 from eventide.rows.ordering_warnings import OrderingWarning
 from eventide.rows.writer import new_table
@@ -143,7 +143,6 @@ def _character(ctx: click.Context, param: click.Parameter, value: str | None) ->
     "stated_sources",
     multiple=True,
     metavar="NAME=T",
-    callback=source_watermarks,
     help="States with the commit that everything of this source before T has come. Repeatable.",
 )
 @click.option(
@@ -164,7 +163,7 @@ def ingest(
     stated_format: str | None,
     encoding: str | None,
     epochs: str | None,
-    stated_sources: Mapping[str, str],
+    stated_sources: Sequence[str],
     **words: Any,
 ) -> None:
     """Write rows into a table.
@@ -189,7 +188,7 @@ def ingest(
         settings = settings.having(SCHEMA_MODE, SchemaMode.MERGE)
     if sanitize:
         settings = settings.having(SANITIZE_NAMES, "true")
-    for key, text in statement_of(stated_sources).items():
+    for key, text in statement_of(pairs_of(stated_sources, "--source")).items():
         settings = settings.having(key, text)
     stated = None if schema_file is None else read_schema(schema_file)
     types = declared_types(existing, None if stated is None else stated.columns, widens=add_columns)
