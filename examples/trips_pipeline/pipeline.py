@@ -100,7 +100,7 @@ def run(lake: str, until: str, options: Mapping[str, str]) -> dict[str, Any]:
 
 def complete_until(derived: Table) -> int | None:
     """The time up to which the table was made of its source."""
-    return min((note.watermark_ms or 0 for note in derived.freshness().sources), default=None)
+    return min((source.progress_ms or 0 for source in derived.freshness().sources), default=None)
 
 
 def main() -> None:
