@@ -111,7 +111,9 @@ def test_a_stat_of_another_size_than_the_file_is_not_believed(version: int, tmp_
     late = START_MS + 1_000_000
 
     def lie(stat: WriteStat) -> WriteStat:
-        size = stat.file_size_bytes - 1  # one that is greater says that the file has lost a byte, and the table is refused
+        size = (
+            stat.file_size_bytes - 1
+        )  # one that is greater says that the file has lost a byte, and the table is refused
         return stat._replace(
             min_event_time_ms=late, max_event_time_ms=late, file_size_bytes=size, total_write_bytes=size
         )

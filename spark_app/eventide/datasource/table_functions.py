@@ -33,7 +33,8 @@ class FreshnessFunction:
 
     COLUMNS: Final = (
         "partition string, watermark timestamp, cut timestamp, watermark_ms bigint, cut_ms bigint, late_records bigint, "
-        "unknown_event_time_records bigint, complete boolean, unreadable_event_time_records bigint"
+        "unknown_event_time_records bigint, complete boolean, unreadable_event_time_records bigint, basis string, "
+        "held_back_by string"
     )
 
     def eval(
@@ -155,6 +156,8 @@ def _freshness(partition: str | None, fresh: Freshness) -> _Row:
         fresh.unknown_event_time_records,
         fresh.is_complete,
         fresh.unreadable_event_time_records,
+        fresh.basis,
+        fresh.held_back_by,
     )
 
 

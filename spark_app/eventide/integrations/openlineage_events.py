@@ -31,6 +31,8 @@ class FreshnessFacet(facets.DatasetFacet):
     lateRecords: int  # noqa: N815
     unknownEventTimeRecords: int  # noqa: N815
     unreadableEventTimeRecords: int  # noqa: N815
+    basis: str
+    heldBackBy: str | None  # noqa: N815
 
     @classmethod
     def of(cls, fresh: Freshness) -> "FreshnessFacet":
@@ -42,6 +44,8 @@ class FreshnessFacet(facets.DatasetFacet):
             lateRecords=fresh.late_records,
             unknownEventTimeRecords=fresh.unknown_event_time_records,
             unreadableEventTimeRecords=fresh.unreadable_event_time_records,
+            basis=fresh.basis,
+            heldBackBy=fresh.held_back_by,
         )
 
     _additional_skip_redact: ClassVar[list[str]] = ["watermark", "cut"]

@@ -71,6 +71,7 @@ _KEY = {
 _GLOSSARY = {
     "watermark": "everything before it that was committed is in the read-optimized table",
     "cut": "T of the last compaction by event time",
+    "rests on": "what vouches for it: without a source, nothing says what is still on its way",
     "lag behind the clock": "the time of this page minus the watermark",
     "late records": "they lie before the cut, were committed after its compaction was planned, and are in log files",
     "records without event time": "in log files; they can't lower the watermark",
@@ -153,6 +154,12 @@ def _tiles(report: Report) -> str:
         facts = [
             ("watermark", watermark_text(fresh), False),
             ("cut", format_timestamp(fresh.cut_ms), False),
+            (
+                "rests on",
+                "files alone" if not fresh.sources else f"files and {counted(len(fresh.sources), 'source')}",
+                False,
+            ),
+            *((f"{one.kind} {one.name}", one.progress_text, one.name == fresh.held_back_by) for one in fresh.sources),
             ("lag behind the clock", format_duration(report.lag_ms), False),
             ("late records", f"{fresh.late_records:,}", fresh.late_records > 0),
             ("records without event time", f"{fresh.unknown_event_time_records:,}", False),
@@ -205,6 +212,9 @@ def _reason(report: Report) -> str:
         return "Records whose event time cannot be read may be before any T, as long as they are in log files."
     if fresh.cut_ms is None:
         return "There is no watermark before the first compaction by event time: plan one."
+    holder = next((one for one in fresh.sources if one.name == fresh.held_back_by), None)
+    if holder is not None:
+        return f"The source {shown(holder.name)}: {shown(holder.evidence)}."
     if report.late:
         first = report.late[0]
         where = named(first.partition or "the table", NAME_CHARACTERS)

@@ -30,7 +30,8 @@ SCHEMA_PREFIX = "spark.sql.sources.schema."
 LAST_COMMIT_KEY = "last_commit_time_sync"
 LAST_COMPLETION_KEY = "last_commit_completion_time_sync"
 UNREADABLE_RECORDS_KEY = "hoodie.ro.unreadable.records"
-FRESHNESS_KEYS = (CUT_KEY, WATERMARK_KEY, LATE_RECORDS_KEY, UNREADABLE_RECORDS_KEY)
+BASIS_KEY = "hoodie.ro.basis"
+FRESHNESS_KEYS = (CUT_KEY, WATERMARK_KEY, BASIS_KEY, LATE_RECORDS_KEY, UNREADABLE_RECORDS_KEY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,7 @@ def published(last_commit: str | None, last_completion: str | None, fresh: Fresh
         **times,
         CUT_KEY: str(fresh.cut_ms),
         **watermark,
+        BASIS_KEY: fresh.basis,
         LATE_RECORDS_KEY: str(fresh.late_records),
         **({UNREADABLE_RECORDS_KEY: str(unreadable)} if unreadable else {}),
     }

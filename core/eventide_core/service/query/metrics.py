@@ -54,6 +54,11 @@ def _of_freshness(fresh: Freshness | None, now_ms: int) -> Iterator[Metric]:
         yield Metric(
             "ro_lag_seconds", "How far the watermark lies behind the clock.", (now_ms - fresh.watermark_ms) / 1000
         )
+    yield Metric(
+        "ro_sources",
+        "Sources that vouch for arrival; with none, the watermark rests on files alone.",
+        len(fresh.sources),
+    )
     yield Metric("ro_late_records", "Records before the cut that are in no base file yet.", fresh.late_records)
     yield Metric(
         "unknown_event_time_records", "Records in log files without event time.", fresh.unknown_event_time_records

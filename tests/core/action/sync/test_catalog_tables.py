@@ -93,6 +93,7 @@ def test_the_freshness_is_published_where_there_is_one() -> None:
         "last_commit_completion_time_sync": "2",
         "hoodie.ro.event.time.cut": "60",
         "hoodie.ro.event.time.watermark": "50",
+        "hoodie.ro.basis": "files",
         "hoodie.ro.late.records": "2",
     }
     assert "hoodie.ro.event.time.cut" not in told(facts(NO_CUT))

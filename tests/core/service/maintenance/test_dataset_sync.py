@@ -15,7 +15,7 @@ from eventide_core.table.catalog.catalog_dataset import CatalogDataset, DatasetC
 from eventide_core.table.records.schema import AvroSchema
 from support.small_table import make, rows
 
-FRESHNESS = {"hoodie.ro.event.time.cut", "hoodie.ro.event.time.watermark", "hoodie.ro.late.records"}
+FRESHNESS = {"hoodie.ro.event.time.cut", "hoodie.ro.event.time.watermark", "hoodie.ro.late.records", "hoodie.ro.basis"}
 
 
 @dataclass

@@ -96,6 +96,7 @@ def test_the_catalog_follows_the_table_and_is_written_to_only_where_something_ch
     assert told == {
         "hoodie.ro.event.time.cut": str(fresh.cut_ms),
         "hoodie.ro.event.time.watermark": str(fresh.watermark_ms),
+        "hoodie.ro.basis": "files",
         "hoodie.ro.late.records": "0",
     }
     assert set(synced.partitions("t_ro")) == {("a",), ("b",)}
