@@ -24,7 +24,7 @@ VERBS: Final[dict[str, tuple[str, str]]] = {
     "restore": ("maintenance.savepoint", "Undo every write after a savepoint."),
     "archive": ("maintenance.clean", "Move old instants to the archive."),
     "freshness": ("compaction.freshness", "Show how fresh a table is."),
-    "sources": ("compaction.sources", "Show or declare what vouches for arrival."),
+    "sources": ("compaction.sources", "Show how far the sources of a table have come."),
     "report": ("compaction.freshness", "Draw the freshness of a table and its causes."),
     "sync": ("compaction.sync", "Publish a table and its freshness in a catalog."),
     "verify": ("maintenance.verify", "Check the invariants of a table."),

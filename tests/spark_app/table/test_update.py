@@ -65,7 +65,7 @@ def test_an_update_that_keeps_no_row_changes_nothing(tmp_path: Path) -> None:
         ({"word": "frobnicate(word)"}, InvalidFilterError, "FROBNICATE"),
         ({"word": "nothing"}, InvalidFilterError, "no column 'nothing'"),
         ({"word": "word ||"}, InvalidFilterError, "cannot be read"),
-        ({"ms": "'soon'"}, InvalidFilterError, "no value of the column 'ms', which is of type int64"),
+        ({"ms": "'soon'"}, InvalidFilterError, "is not a value of the column 'ms', which is of type int64"),
         ({"ms": object()}, InvalidFilterError, "is not a value of column 'ms'"),
         ({"ms": 2.5}, InvalidFilterError, "2.5 is not a value of column 'ms'.*it would become 2"),
         ({"ms": Decimal("2.5")}, InvalidFilterError, "is not a value of column 'ms'.*it would become 2"),
