@@ -111,7 +111,7 @@ def test_a_note_is_found_in_the_archive_where_other_engines_wrote_since(tmp_path
             derived.compact(before=at(21 + hour))
             derived.clean()
             derived.archive()
-    assert not derived.state().source_notes
+    assert not derived.state().said_of_sources().notes
     assert source_notes(derived._application.files, derived.state()) == notes
     assert derived.freshness().watermark_ms == at(2)
 
@@ -136,7 +136,7 @@ def test_windows_note_their_end_and_corrections_keep_it(tmp_path: Path, version:
     for window in raw.windows("1h", "derive"):
         derived.upsert(window.to_arrow().select(["id", "ms"]), sources={raw: window})
         window.done()
-    assert [note.watermark_ms for note in derived.state().source_notes] == [at(3)]
+    assert [note.watermark_ms for note in derived.state().said_of_sources().notes] == [at(3)]
     raw.upsert(rows(0.75))
     raw.compact(before=at(3))
     corrections = 0
@@ -144,10 +144,10 @@ def test_windows_note_their_end_and_corrections_keep_it(tmp_path: Path, version:
         assert window.is_correction
         corrections += 1
         written = derived.upsert(window.to_arrow().select(["id", "ms"]), sources={raw: window})
-        assert derived.state().source_notes[0].noted_at == written.instant
+        assert derived.state().said_of_sources().notes[0].noted_at == written.instant
         window.done()
     assert corrections == 1
-    assert [note.watermark_ms for note in derived.state().source_notes] == [at(3)]
+    assert [note.watermark_ms for note in derived.state().said_of_sources().notes] == [at(3)]
 
 
 def test_the_end_of_a_chain_waits_for_the_raw_data(tmp_path: Path) -> None:
@@ -256,7 +256,7 @@ def test_each_write_notes_its_sources(write: Any, tmp_path: Path) -> None:
     raw.upsert(rows(0.5))
     derived.upsert(rows(0))
     write(derived, {raw: raw.compact(before=at(2))})
-    assert [note.watermark_ms for note in derived.state().source_notes] == [at(2)]
+    assert [note.watermark_ms for note in derived.state().said_of_sources().notes] == [at(2)]
 
 
 def test_windows_of_a_derived_table_close_when_its_sources_had(tmp_path: Path) -> None:

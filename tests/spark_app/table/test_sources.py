@@ -268,3 +268,20 @@ def test_a_service_without_data_or_sources_publishes_nothing_by_the_clock(table:
     assert serve(table, "--option", "eventide.freshness.idle=1h")["instant"] is not None
     table.upsert(rows(1.5))
     assert serve(table)["instant"] is not None
+
+
+def test_a_view_does_not_rest_on_what_an_open_write_says_later(tmp_path: Path) -> None:
+    """The write has an earlier instant than the compaction, and completes after it: the view has none of its rows."""
+    table = made(tmp_path, 9)
+    table.upsert(rows(0.5, 1.5), sources={"orders": at(1)})
+    application = table._application
+    append = replace(application.append, stated={"orders": str(at(2))})
+    opened = append.begin(
+        WriteOperation.UPSERT, incoming_records(application, WriteOperation.UPSERT, rows(1.6)), NoProgress()
+    )
+    table.compact(before=at(3))
+    append.complete(opened)
+    view = table.watermarks()[-1]
+    state = table.state()
+    assert table.freshness().sources[0].progress_ms == at(2)
+    assert application.arrival.watermark(state, view.compaction.requested_time, view.watermark_ms) == at(1)

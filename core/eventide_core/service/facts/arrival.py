@@ -11,6 +11,7 @@ from eventide_core.action.freshness.freshness import Freshness
 from eventide_core.config import IDLE_SOURCES, Options, duration_of
 from eventide_core.ports import ArrivalSource, SourceQuestion, StatedCommit
 from eventide_core.service.facts.moments import epoch_ms_of
+from eventide_core.service.state.said_of_sources import Said
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.settings.declared_sources import IDLE, STATED, TABLE, DeclaredSource, declared_sources
@@ -29,18 +30,6 @@ from eventide_core.table.timeline.source_statements import (
 _MARKER = ".hoodie/.aux/eventide/derived"
 _NOT_READ = "no commit says how much of it was read"
 _READ_IT = "write with sources= of that table"
-
-
-@dataclass(frozen=True, slots=True)
-class _Said:
-    """The last note of each table, and the last statement of each other source."""
-
-    notes: tuple[SourceNote, ...]
-    statements: tuple[Statement, ...]
-
-    @property
-    def by_name(self) -> dict[str, Statement]:
-        return {one.name: one for one in self.statements}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +57,11 @@ class ArrivalReader:
 
         What has been said by now is needed: a source that had not spoken before that instant has no progress then.
         """
-        said = _said(self.files, state)
-        then = _Said(state.source_notes_before(before), state.source_statements_before(before)) if before else said
+        said = said_of(self.files, state)
+        then = state.said_of_sources(before) if before else said
         return (*_of_tables(said, then), *self._of_others(state, said, then, before))
 
-    def _of_others(self, state: TableState, said: _Said, then: _Said, before: str) -> Iterator[SourceProgress]:
+    def _of_others(self, state: TableState, said: Said, then: Said, before: str) -> Iterator[SourceProgress]:
         now_ms = self.files.clock.now_ms()
         declared = declared_sources({**state.config.properties, **self.options.values})
         for name in sorted({*said.by_name, *declared}):
@@ -141,13 +130,14 @@ def mark_sources(files: TableFiles, extra_metadata: Iterable[str] | None = None)
 
 def source_notes(files: TableFiles, state: TableState) -> tuple[SourceNote, ...]:
     """The last note of each table that this one was made of; none if it is not derived. Raises CorruptTimelineError."""
-    return _said(files, state).notes
+    return said_of(files, state).notes
 
 
-def _said(files: TableFiles, state: TableState) -> _Said:
-    notes, statements = state.source_notes, state.source_statements
+def said_of(files: TableFiles, state: TableState) -> Said:
+    """What the commits say, archived ones included where no active one repeats it. Raises CorruptTimelineError."""
+    said = state.said_of_sources()
     if any(map(_repeats_what_was_said, state.commits.values())) or files.storage.stat(_MARKER) is None:
-        return _Said(notes, statements)
+        return said
     earlier_notes, earlier = list[SourceNote](), list[Statement]()
     for write in state.archived_writes():
         commit = state.commit(write)
@@ -155,9 +145,8 @@ def _said(files: TableFiles, state: TableState) -> _Said:
         earlier += statements_in(write.requested_time, commit.extra_metadata)
         if _repeats_what_was_said(commit):
             break
-    known = {one.name for one in statements}
-    older = last_statements((one for one in earlier if one.name not in known), {})
-    return _Said(notes or latest_notes(earlier_notes), (*statements, *older))
+    older = last_statements((one for one in earlier if one.name not in said.by_name), {})
+    return Said(said.notes or latest_notes(earlier_notes), (*said.statements, *older))
 
 
 def _repeats_what_was_said(commit: CommitMetadata) -> bool:
@@ -165,7 +154,7 @@ def _repeats_what_was_said(commit: CommitMetadata) -> bool:
     return any(key.startswith(SOURCE_PREFIX) or is_repeated(key) for key in commit.extra_metadata)
 
 
-def _of_tables(said: _Said, then: _Said) -> Iterator[SourceProgress]:
+def _of_tables(said: Said, then: Said) -> Iterator[SourceProgress]:
     notes = {note.table: note for note in then.notes}
     for note in said.notes:
         yield _of_table(notes[note.table]) if note.table in notes else _never(note.table, TABLE, _NOT_READ, _READ_IT)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from eventide_core.errors import ConfigError
 from eventide_core.ports import ArrivalSource, Lease, TableLock
-from eventide_core.service.facts.arrival import idle_seconds
+from eventide_core.service.facts.arrival import idle_seconds, said_of
 from eventide_core.service.metadata_table.drop import check_or_unname
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
@@ -50,7 +50,7 @@ class SourceDeclarations:
         """
         with self.lock.acquire() as lease:
             state = TableState.load(self.files, requires_files=False)
-            said = [one for one in state.source_statements if one.name == name]
+            said = [one for one in said_of(self.files, state).statements if one.name == name]
             declared = declared_sources(state.config.properties).get(name)
             if not said and (declared is None or not declared.is_declared):
                 raise ConfigError(f"source {name[:80]!r}: the table has none of that name; `sources` lists them")

@@ -17,6 +17,7 @@ from eventide_core.ports import ArchivedTimeline
 from eventide_core.service.state.committed_files import NOT_WHOLE, READS_MAX, looked_again, require_files
 from eventide_core.service.state.foreign_directories import foreign_directories, own_files
 from eventide_core.service.state.metadata_listing import committed_files
+from eventide_core.service.state.said_of_sources import Said, said_by
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.files.file_name import CHANGE_LOG_SUFFIX
 from eventide_core.table.files.file_slice import LogFile
@@ -39,13 +40,6 @@ from eventide_core.table.timeline.compaction_extra_metadata import (
 from eventide_core.table.timeline.file_system_view import DataFile, FileGroup, FileSystemView
 from eventide_core.table.timeline.instant import Instant
 from eventide_core.table.timeline.plans import CompactionPlan, CutMode, ForeignPlan
-from eventide_core.table.timeline.source_notes import SourceNote, latest_notes, notes_in, texts_of
-from eventide_core.table.timeline.source_statements import (
-    Statement,
-    last_statements,
-    statements_in,
-    texts_of_statements,
-)
 from eventide_core.table.timeline.timeline import Timeline
 
 T = TypeVar("T")
@@ -241,35 +235,9 @@ class TableState:
         texts = (self.commits[t].extra_metadata.get(LATEST_SCHEMA_KEY) for t in writes if time is None or t <= time)
         return next(filter(None, texts), None)
 
-    @property
-    def source_notes(self) -> tuple[SourceNote, ...]:
-        """The last note of each table that this one was made of, by the active timeline."""
-        return self.source_notes_before("")
-
-    def source_notes_before(self, instant: str) -> tuple[SourceNote, ...]:
-        """The last ones from writes before an instant; with an empty one, of all writes."""
-        blocks = self.blocks()  # notes of a write that was rolled back don't count, even if a later commit repeats them
-        notes = (note for commit in self.commits.values() for note in notes_in(commit.extra_metadata))
-        return latest_notes(
-            note for note in notes if blocks.accepts(note.noted_at) and (not instant or note.noted_at < instant)
-        )
-
-    @property
-    def source_statements(self) -> tuple[Statement, ...]:
-        """The last statement of each source, by the active timeline: of writes that count."""
-        return self.source_statements_before("")
-
-    def source_statements_before(self, instant: str) -> tuple[Statement, ...]:
-        """The last ones from writes before an instant; with an empty one, of all writes."""
-        blocks = self.blocks()
-        completed = {
-            write.requested_time: write.completion_time or write.requested_time for write in self.timeline.writes
-        }
-        made = (one for time, commit in self.commits.items() for one in statements_in(time, commit.extra_metadata))
-        return last_statements(
-            (one for one in made if blocks.accepts(one.stated_at) and (not instant or one.stated_at < instant)),
-            completed,
-        )
+    def said_of_sources(self, before: str = "") -> Said:
+        """What the commits of the active timeline say: all of them, or those that completed before an instant."""
+        return said_by(self.commits, self.timeline.writes, self.blocks(), before)
 
     def carried_metadata(self, *, schema_of: str | None = None) -> dict[str, str]:
         """The extra metadata that continues from commit to commit: Hudi's internal schema, and what is known of sources.
@@ -277,8 +245,7 @@ class TableState:
         The schema as of the instant `schema_of`, as files are written with it; None: now.
         """
         internal = self.internal_schema_as_of(schema_of)
-        known = texts_of(self.source_notes) | texts_of_statements(self.source_statements)
-        return known | ({} if internal is None else {LATEST_SCHEMA_KEY: internal})
+        return self.said_of_sources().texts | ({} if internal is None else {LATEST_SCHEMA_KEY: internal})
 
     def archived_writes(self, begin: str = "") -> Iterator[Instant]:
         """The completed writes requested at or after `begin` that have left the active timeline, the newest first."""

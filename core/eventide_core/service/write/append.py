@@ -216,8 +216,9 @@ class Append:
 
     def _noted(self, state: TableState, instant: str) -> dict[str, str]:
         new = (replace(note, noted_at=note.noted_at or instant) for note in self.sources)
-        known = texts_of(latest_notes((*state.source_notes, *new)))
-        repeated = (one for one in state.source_statements if one.name not in self.stated)
+        said = state.said_of_sources()
+        known = texts_of(latest_notes((*said.notes, *new)))
+        repeated = (one for one in said.statements if one.name not in self.stated)
         texts = known | texts_of_statements(repeated) | stated(self.stated)
         mark_sources(self.files, texts)
         return texts
