@@ -42,6 +42,7 @@ from eventide_core.ports import NoProgress
 from eventide_core.service.write.batch import BatchWriter
 from eventide_core.table.settings.stream_batch import StreamBatch
 from eventide_core.table.settings.write_shape import WriteOperation
+from eventide_core.table.timeline.source_statements import stated
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -68,21 +69,25 @@ def stream_sink(table: str, options: Mapping[str, Any] | None = None) -> "Stream
     existing_table(table, settings, may_be_absent=typed.get(RECORD_KEY) is not None)
     session = None
     if typed.get(keys.STREAM_WATERMARK_AS_THRESHOLD):
-        # Imported here: streams exist only with PySpark.
-        from pyspark.sql import SparkSession
-
-        # A batch has a session of its own, which does not know the query.
-        session = SparkSession.getActiveSession()
-        if session is None or typed.text(THRESHOLD) or typed.text(DATA_LATENCY):
-            raise ConfigError(
-                f"option {keys.STREAM_WATERMARK_AS_THRESHOLD}=true needs an active SparkSession, and excludes another T"
-            )
-        if is_connect(session):
-            raise UnsupportedEngineError(
-                f"option {keys.STREAM_WATERMARK_AS_THRESHOLD}=true needs a classic SparkSession: over Spark "
-                f"Connect, set T by {DATA_LATENCY}"
-            )
+        session = _session(keys.STREAM_WATERMARK_AS_THRESHOLD, f"set T by {DATA_LATENCY}")
+        if typed.text(THRESHOLD) or typed.text(DATA_LATENCY):
+            raise ConfigError(f"option {keys.STREAM_WATERMARK_AS_THRESHOLD}=true excludes another T")
+    if typed.get(keys.STREAM_WATERMARK_AS_SOURCE) is not None:
+        session = _session(keys.STREAM_WATERMARK_AS_SOURCE, "state the source in the options of each batch")
     return StreamSink(table, settings, typed.get(keys.WRITE_OPERATION), stream_compaction(typed), session)
+
+
+def _session(option: str, otherwise: str) -> "SparkSession":
+    """The session that knows the stream's watermark. A batch has a session of its own, which does not know the query."""
+    # Imported here: streams exist only with PySpark.
+    from pyspark.sql import SparkSession
+
+    session = SparkSession.getActiveSession()
+    if session is None:
+        raise ConfigError(f"option {option} needs an active SparkSession")
+    if is_connect(session):
+        raise UnsupportedEngineError(f"option {option} needs a classic SparkSession: over Spark Connect, {otherwise}")
+    return session
 
 
 def stream_compaction(options: Options) -> StreamCompaction:
@@ -129,10 +134,18 @@ class StreamSink:
         if sink is None:
             raise ConfigError(f"this is not a batch of a streaming query: set {keys.STREAM_IDENTIFIER}")
         schema = arrow_schema_of(frame.schema)
-        application = written_by_spark(self.uri, schema, self.options, engine=SparkEngine(spark))
+        application = written_by_spark(self.uri, schema, self._stating(query), engine=SparkEngine(spark))
         result = write_batch(application, StreamBatch(sink, number), self.operation, frame)
         self._compact(spark, query)
         return result
+
+    def _stating(self, query: str | None) -> Mapping[str, str]:
+        """The options of a batch, which state how far the source has come that the stream's watermark stands for."""
+        name = Options(self.options).get(keys.STREAM_WATERMARK_AS_SOURCE)
+        watermark_ms = None if name is None or self.session is None else _watermark_ms(self.session, query)
+        if name is None or watermark_ms is None:
+            return self.options
+        return {**self.options, **stated({name: format_timestamp(watermark_ms)})}
 
     def wait(self) -> None:
         """Waits for a compaction that runs beside the stream."""
@@ -146,7 +159,7 @@ class StreamSink:
         if self.compaction is StreamCompaction.NONE or is_running:
             return
         options = dict(self.options)
-        if self.session is not None:
+        if self.session is not None and Options(self.options).get(keys.STREAM_WATERMARK_AS_THRESHOLD):
             watermark_ms = _watermark_ms(self.session, query)
             if watermark_ms is None:
                 return

@@ -126,9 +126,12 @@ class StreamWriter(DataSourceStreamArrowWriter):
                 "name for this stream that lasts as long as its checkpoint"
             )
         self._compaction = stream_compaction(typed)
-        if self._compaction is StreamCompaction.ASYNC or typed.get(streams.STREAM_WATERMARK_AS_THRESHOLD):
+        has_watermark = typed.get(streams.STREAM_WATERMARK_AS_THRESHOLD) or typed.get(
+            streams.STREAM_WATERMARK_AS_SOURCE
+        )
+        if self._compaction is StreamCompaction.ASYNC or has_watermark:
             raise ConfigError(
-                f"options {streams.COMPACT_ASYNC}, {streams.STREAM_WATERMARK_AS_THRESHOLD}: they need the stream's own "
+                f"options {streams.COMPACT_ASYNC}, eventide.stream.watermark.as.*: they need the stream's own "
                 "process; use foreachBatch(eventide.stream_sink(...))"
             )
         self._path, self._options, self._sink = path, options, sink

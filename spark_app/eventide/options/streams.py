@@ -59,6 +59,11 @@ STREAM_RETRY_INTERVAL_MS = Option(
 STREAM_WATERMARK_AS_THRESHOLD = Option(
     "eventide.stream.watermark.as.threshold", FLAG, False, "Takes the stream's own watermark as T."
 )
+STREAM_WATERMARK_AS_SOURCE = optional(
+    "eventide.stream.watermark.as.source",
+    TEXT,
+    "The name of a source: each batch states that it has come as far as the stream's own watermark.",
+)
 SOURCES = optional(
     "eventide.sources",
     TEXT,

@@ -19,6 +19,7 @@ from eventide.options.streams import (
     COMPACT_INLINE,
     COMPACT_SCHEDULE_INLINE,
     STREAM_IDENTIFIER,
+    STREAM_WATERMARK_AS_SOURCE,
     STREAM_WATERMARK_AS_THRESHOLD,
 )
 from eventide.rows.writer import incoming_records
@@ -197,6 +198,20 @@ def test_the_watermark_of_the_stream_is_the_threshold(tmp_path: Path, spark: Spa
     assert minutes == 2
     assert seen(table.snapshot().to_arrow()) == TRUTH
     assert {"c": "c1"}.items() <= seen(table.read_optimized().to_arrow()).items()
+
+
+@pytest.mark.broad
+def test_the_watermark_of_the_stream_is_what_its_batches_state(tmp_path: Path, spark: SparkSession) -> None:
+    table = make(tmp_path / "t")
+    sink = eventide.stream_sink(table.uri, {**table.options, STREAM_WATERMARK_AS_SOURCE: "clicks"})
+    for number in range(len(BATCHES)):
+        arrive(tmp_path / "in", number)
+    run(stream(spark, tmp_path / "in").withWatermark("at", "1 minute"), sink, tmp_path / "checkpoint")
+    table.compact(before=T_MS + 3_600_000)
+    fresh = table.freshness()
+    assert fresh.held_back_by == "clicks"
+    assert fresh.watermark_ms is not None
+    assert (fresh.watermark_ms - int(START.timestamp() * 1000)) / 60_000 == 2, "of the last batch but one"
 
 
 def test_unsupported_settings_of_a_sink_are_refused_before_the_first_batch(tmp_path: Path) -> None:
