@@ -258,18 +258,6 @@ def test_a_service_publishes_no_later_cut_than_its_sources_have_come(table: Tabl
     assert "the source clicks holds the cut: no commit states how far it has come" in idle["idle"]
 
 
-def test_a_service_without_data_or_sources_publishes_nothing_by_the_clock(table: Table) -> None:
-    table.upsert(rows(0, 1))
-    first = serve(table)
-    assert first["watermark_ms"] is not None
-    idle = serve(table)
-    assert (idle["instant"], idle["cut_ms"]) == (None, first["cut_ms"])
-    assert "nothing was written since the cut" in idle["idle"]
-    assert serve(table, "--option", "eventide.freshness.idle=1h")["instant"] is not None
-    table.upsert(rows(1.5))
-    assert serve(table)["instant"] is not None
-
-
 def test_a_view_does_not_rest_on_what_an_open_write_says_later(tmp_path: Path) -> None:
     """The write has an earlier instant than the compaction, and completes after it: the view has none of its rows."""
     table = made(tmp_path, 9)

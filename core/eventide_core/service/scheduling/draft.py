@@ -24,13 +24,13 @@ from eventide_core.action.compaction.trigger import Due, Trigger, due, trigger_r
 from eventide_core.action.freshness.arrival import silence, vouched_ms
 from eventide_core.action.freshness.freshness import COMPLETE, freshness, publishable_cut
 from eventide_core.action.query.offending_log_files import offending_log_files
-from eventide_core.config import IDLE_SOURCES, Options
+from eventide_core.config import Options
 from eventide_core.errors import counted, format_timestamp
 from eventide_core.service.facts.arrival import ArrivalReader
 from eventide_core.service.facts.event_time_field import event_time_field_of
 from eventide_core.service.facts.exact_view import ExactViews
 from eventide_core.service.facts.freshness import FreshnessReader
-from eventide_core.service.facts.moments import differing_clocks, epoch_ms_of
+from eventide_core.service.facts.moments import differing_clocks
 from eventide_core.service.facts.planning import (
     backdated_compactions,
     backdating_facts,
@@ -53,7 +53,6 @@ from eventide_core.table.records.record_shape import RecordShape
 from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.settings.metadata_table import RowChange
 from eventide_core.table.timeline.file_system_view import FileGroup
-from eventide_core.table.timeline.instant import Instant
 from eventide_core.table.timeline.plans import CutMode
 
 _COPY_ON_WRITE = "a copy-on-write table has no log files: everything that is committed is in its base files"
@@ -157,9 +156,6 @@ class CompactionDrafter:
         predicted = freshness(published_ms if cut_ms is None else cut_ms, ranges, 0)
         is_exact = request.cut is CutMode.EXACT
         plan = plan_compaction(picked.now, choose_link(picked.now, about_links), terms)
-        nothing = silence(vouched)
-        if nothing is None and not plan.operations and request.follows_clock and not (request.is_for_t or vouched):
-            nothing = self._silence_of_writers(state)
         if picked.now and state.config.layout.records_completion_times:
             notes += note_on_savepoints(state.timeline, plan.instant)
         return DraftPlan(
@@ -176,32 +172,7 @@ class CompactionDrafter:
             waits_for=None if is_reached else picked.waits_for(moment),
             held=_held(uncompacted, threshold_ms),
             exactness=exactness,
-            nothing=nothing,
-        )
-
-    def _silence_of_writers(self, state: TableState) -> str | None:
-        """Why the clock alone publishes no cut: nothing was written since the last one, and the writers may be dead."""
-        cuts = state.publications
-
-        def completed(write: Instant) -> str:
-            return write.completion_time or write.requested_time
-
-        published = max(
-            (completed(write) for write in state.timeline.writes if write.requested_time in cuts), default=""
-        )
-        written = max(
-            (completed(write) for write in state.timeline.writes if write.requested_time not in cuts), default=""
-        )
-        if not published or written > published:
-            return None
-        idle_ms = 1000 * (self.options.get(IDLE_SOURCES) or 0)
-        clock = self.files.clock
-        silent_ms = clock.now_ms() - epoch_ms_of(state.config, state.timeline, written or published, clock)
-        if silent_ms <= idle_ms:
-            return None
-        return (
-            f"nothing was written since the cut {format_timestamp(state.cut_ms)} was published, and no source says that "
-            "nothing is on its way; name T to publish it all the same"
+            nothing=silence(vouched),
         )
 
     def _pick(
