@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from eventide.table.open_table import OpenTable
 from eventide.table.table import Table
-from eventide_core.errors import ConfigError, EventideError, TagNotFoundError, WatermarkNotFoundError, format_timestamp
+from eventide_core.errors import ConfigError, TagNotFoundError, WatermarkNotFoundError, format_timestamp
 from eventide_core.table.records.event_time import Moment, parse_threshold
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Cut:
         kept: list[Tag] = []
         try:
             kept.extend(_tagged(table, name, about) or self._keep(table, name, about) for table in self.tables)
-        except EventideError:
+        except BaseException:  # also Ctrl-C
             for table in self.tables:
                 if _tagged(table, name, about) is not None:
                     table.delete_tag(name)
@@ -56,7 +56,7 @@ class Cut:
 
     @property
     def _about(self) -> str:
-        return f"cut before {format_timestamp(self.threshold_ms)} of {len(self.tables)} tables"
+        return f"cut before {format_timestamp(self.threshold_ms)} of {', '.join(sorted(self._rows))}"
 
     def _keep(self, table: Table, name: str, about: str) -> "Tag":
         return table.tag(name, as_of_watermark=self.threshold_ms, comments=about)

@@ -273,3 +273,31 @@ def test_a_view_does_not_rest_on_what_an_open_write_says_later(tmp_path: Path) -
     state = table.state()
     assert table.freshness().sources[0].progress_ms == at(2)
     assert application.arrival.watermark(state, view.compaction.requested_time, view.watermark_ms) == at(1)
+
+
+def test_a_source_with_the_name_of_the_files_does_not_stand_for_them(table: Table) -> None:
+    table.upsert(rows(0), sources={"files": at(9)})
+    table.compact(before=at(2))
+    assert table.freshness().watermark_ms == at(2)
+
+
+def test_any_name_that_a_writer_states_can_be_forgotten_and_leaves_the_settings_whole(tmp_path: Path) -> None:
+    table = made(tmp_path)
+    application = table._application
+    names = ("a b", "x=y", "#c", "é:z", "z\nhoodie.table.name=evil\nq")
+    append = replace(application.append, stated={name: str(at(1)) for name in names})
+    append.write(WriteOperation.UPSERT, incoming_records(application, WriteOperation.UPSERT, rows(0)), NoProgress())
+    before = table.properties
+    for name in names:
+        table.sources.forget(name)
+    assert [*table.sources] == []
+    kept = {key: value for key, value in table.properties.items() if not key.startswith("eventide.source.")}
+    assert kept == before
+
+
+def test_what_was_forgotten_has_to_be_said_again(table: Table) -> None:
+    table.upsert(rows(0), sources={"orders": at(9)})
+    table.compact(before=at(9))
+    table.sources.forget("orders")
+    table.sources.declare("orders")
+    assert table.freshness().watermark_ms is None

@@ -15,11 +15,11 @@ def with_arrival(own: Freshness, sources: Sequence[SourceProgress]) -> Freshness
     """The lower of a table's own freshness and of how far its sources have come."""
     if not sources:
         return own
-    bounds = {one.name: one.progress_ms for one in sources if not one.is_complete}
+    bounds = [(one.name, one.progress_ms) for one in sources if not one.is_complete]
     if not own.is_complete:
-        bounds = {FILES: own.watermark_ms, **bounds}
-    least = lowest(bounds.values()) if bounds else None
-    held_by = next((name for name, bound in bounds.items() if bound == least), None)
+        bounds.insert(0, (FILES, own.watermark_ms))  # a source may have any name, also this one
+    least = lowest(bound for _, bound in bounds)
+    held_by = next((name for name, bound in bounds if bound == least), None)
     return replace(
         own,
         watermark_ms=least,

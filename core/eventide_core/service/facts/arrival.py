@@ -115,17 +115,16 @@ def idle_seconds(source: DeclaredSource) -> int | None:
     return None if text is None else duration_of(text, f"source {source.name}: {IDLE}=")
 
 
-def mark_sources(files: TableFiles, extra_metadata: Iterable[str] | None = None) -> None:
-    """States that commits of the table name sources. Call it before the first commit of eventide that does.
+def mark_sources(files: TableFiles, extra_metadata: Iterable[str]) -> bool:
+    """States that commits of the table name sources, if one with these keys of extra metadata does. Whether it does.
 
-    `extra_metadata` has the keys of that commit: without one of a source, nothing is written.
+    Call it before the first commit of eventide that does, and before one is archived.
     """
-    if extra_metadata is not None and not any(
-        key.startswith((SOURCE_PREFIX, STATEMENT_PREFIX)) for key in extra_metadata
-    ):
-        return
+    if not any(key.startswith((SOURCE_PREFIX, STATEMENT_PREFIX)) for key in extra_metadata):
+        return False
     if files.storage.stat(_MARKER) is None:
         files.storage.put_if_absent(_MARKER, b"{}")
+    return True
 
 
 def source_notes(files: TableFiles, state: TableState) -> tuple[SourceNote, ...]:

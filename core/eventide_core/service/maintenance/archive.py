@@ -25,6 +25,7 @@ from eventide_core.action.metadata_table.compaction import earliest_needed
 from eventide_core.config import Options
 from eventide_core.errors import ConfigError
 from eventide_core.ports import ArchivedAction, ArchivedFile, ArchivedTimeline, FileInfo, Lease, TableLock
+from eventide_core.service.facts.arrival import mark_sources
 from eventide_core.service.facts.stray_files import stray_files
 from eventide_core.service.maintenance.clean import Cleaner
 from eventide_core.service.rollback.savepoint import settled_state
@@ -63,6 +64,12 @@ class Archiver:
             state = settled_state(self.files, lease)
             check_undoing(state.timeline)
             chosen = instants_to_archive(self._facts(state), terms)
+            for (
+                instant
+            ) in chosen:  # also what another engine's commits say of sources is looked for in the archive then
+                known = state.commits.get(instant.requested_time)
+                if known is not None and mark_sources(self.files, known.extra_metadata):
+                    break
             self._move(state.config.timeline_path, state.archive, chosen, lease)
             self._archive_metadata_table(state.config, terms, lease)
             self._remove_outcomes(state, lease)

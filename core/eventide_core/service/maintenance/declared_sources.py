@@ -40,8 +40,10 @@ class SourceDeclarations:
             self.open_source(source)
         with self.lock.acquire() as lease:
             text = self.files.settings_text()
-            earlier = forgetting(name, parse_properties(text), "")
-            self._put(text, {**earlier, **values}, lease)
+            properties = parse_properties(text)
+            known = declared_sources(properties).get(name, DeclaredSource(name))
+            # What was forgotten stays so: the source has to speak again.
+            self._put(text, {**forgetting(name, properties, known.forgotten_at), **values}, lease)
 
     def forget(self, name: str) -> None:
         """The gate doesn't need the source any more, until a later commit states it, or it is declared again.

@@ -36,6 +36,7 @@ ReadFileRange = Callable[[str, int, int], bytes]
 _LINE = re.compile(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")
 _KEY_AND_VALUE = re.compile(r"((?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*(.*)", re.DOTALL)
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_KEY_ESCAPES = {"\t": "\\t", "\f": "\\f", "\r": "\\r"}
 _ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
@@ -132,7 +133,7 @@ def parse_properties(text: str) -> dict[str, str]:
 
 def stored_properties(properties: Mapping[str, str]) -> str:
     """The text that `parse_properties` reads."""
-    return "".join(f"{key}={_escaped(value)}\n" for key, value in properties.items())
+    return "".join(f"{_escaped_key(key)}={_escaped(value)}\n" for key, value in properties.items())
 
 
 def with_settings(text: str, values: Mapping[str, str | None]) -> str:
@@ -181,6 +182,11 @@ def _escaped(text: str) -> str:
     units = text.replace("\\", "\\\\").replace("\n", "\\n").encode("utf-16-be")
     codes = (int.from_bytes(units[place : place + 2], "big") for place in range(0, len(units), 2))
     return "".join(chr(code) if code < 0x7F else f"\\u{code:04x}" for code in codes)
+
+
+def _escaped_key(text: str) -> str:
+    """A key: what would end it, or make the line a comment, is escaped, too."""
+    return re.sub(r"[ \t\f\r=:#!]", lambda found: _KEY_ESCAPES.get(found[0], f"\\{found[0]}"), _escaped(text))
 
 
 def _unescaped(text: str) -> str:

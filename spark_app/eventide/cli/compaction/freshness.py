@@ -109,17 +109,20 @@ def _all_reach(
 ) -> bool:
     """Reports several tables as one answer. Whether all of them meet what is required."""
     deadline = time.monotonic() + wait_seconds
-    found: dict[str, Freshness] = {}
-    for uri in tables:
-        with settings.table(uri) as opened:
-            left = max(0, round(deadline - time.monotonic()))
-            found[opened.uri] = _awaited(opened, require, left, nulls_count=nulls_count)
-            opened.publish_metrics()
-    behind = [
-        uri
-        for uri, fresh in found.items()
-        if require is not None and not fresh.has_reached(require, nulls_count=nulls_count)
-    ]
+    while True:  # all of them in one look: one may lose what it had reached while another one is awaited
+        found: dict[str, Freshness] = {}
+        for uri in tables:
+            with settings.table(uri) as opened:
+                found[opened.uri] = opened.freshness()
+        behind = [
+            uri
+            for uri, fresh in found.items()
+            if require is not None and not fresh.has_reached(require, nulls_count=nulls_count)
+        ]
+        left = deadline - time.monotonic()
+        if not behind or left <= 0:
+            break
+        time.sleep(min(_POLL_SECONDS, left))
     least = lowest(fresh.watermark_ms for fresh in found.values() if not fresh.is_complete)
     required_ms = None if require is None else parse_threshold(require)
     settings.console.result(
