@@ -13,8 +13,9 @@ from eventide import ConfigError, InvalidThresholdError, Table
 from eventide.rows.writer import incoming_records
 from eventide_core.config import BUCKETS, CLOCK_SKEW_MS
 from eventide_core.errors import format_timestamp
-from eventide_core.ports import NoProgress
+from eventide_core.ports import NoProgress, SourceQuestion
 from eventide_core.table.settings.write_shape import WriteOperation
+from eventide_core.table.timeline.source_progress import SourceProgress
 from support.columns import schema_of
 from support.command_line import run
 
@@ -181,8 +182,9 @@ def test_what_cannot_be_a_source_is_refused_before_anything_is_written(tmp_path:
         table.upsert(rows(1), sources={3: at(1)})  # type: ignore[dict-item]
     with pytest.raises(ConfigError, match="the kind 'sundial' is unknown here; known are stated, table"):
         table.sources.declare("orders", "sundial")
-    with pytest.raises(ConfigError, match="every reader sees it"):
-        table.sources.declare("orders", password="x")
+    for secret in ("password", "passwd", "pwd", "api_key", "sas", "auth", "dsn"):
+        with pytest.raises(ConfigError, match="every reader sees it"):
+            table.sources.declare("orders", **{secret: "x"})
     with pytest.raises(ConfigError, match="is not a duration"):
         table.sources.declare("orders", idle="soon")
     with pytest.raises(ConfigError, match="the table has none of that name"):
@@ -301,3 +303,21 @@ def test_what_was_forgotten_has_to_be_said_again(table: Table) -> None:
     table.sources.forget("orders")
     table.sources.declare("orders")
     assert table.freshness().watermark_ms is None
+
+
+class Broken:
+    def progress(self, _question: SourceQuestion) -> SourceProgress:
+        raise OSError("the password is x")
+
+
+def test_a_source_that_fails_as_it_is_asked_holds_the_gate_and_its_text_is_not_shown(tmp_path: Path) -> None:
+    table = made(tmp_path)
+    table.upsert(rows(0))
+    table.compact(before=at(9))
+    application = table._application
+    reader = replace(application.arrival, open_source=lambda _: Broken())
+    replace(application.declared_sources, open_source=lambda _: Broken()).declare("ledger", "books", {})
+    state = table.state()
+    fresh = reader.freshness(state, application.freshness.now(state))
+    assert fresh.watermark_ms is None
+    assert fresh.sources[0].evidence == "it cannot be asked: OSError"

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from eventide_core.action.freshness.arrival import lowest, with_arrival
 from eventide_core.action.freshness.freshness import Freshness
 from eventide_core.config import IDLE_SOURCES, Options, duration_of
+from eventide_core.errors import EventideError
 from eventide_core.ports import ArrivalSource, SourceQuestion, StatedCommit
 from eventide_core.service.facts.moments import epoch_ms_of
 from eventide_core.service.state.said_of_sources import Said
@@ -72,12 +73,24 @@ class ArrivalReader:
                 statement = source.counts(then.by_name.get(name))
                 progress = _of_statement(name, statement, self._moment_ms(state, statement))
             elif source.kind != TABLE:
-                progress = self.open_source(source).progress(self._question(state, now_ms, before))
+                progress = self._asked(source, self._question(state, now_ms, before))
             elif any(note.table == source.settings.get(TABLE, name) for note in said.notes):
                 continue
             else:
                 progress = _never(name, TABLE, _NOT_READ, _READ_IT)
             yield progress.going_on(now_ms, 1000 * (idle_seconds(source) or self.options.get(IDLE_SOURCES) or 0))
+
+    def _asked(self, source: DeclaredSource, question: SourceQuestion) -> SourceProgress:
+        """What the source says. One that fails as it is asked has no progress: the gate says no, and why."""
+        opened = self.open_source(source)
+        try:
+            return opened.progress(question)
+        except EventideError:
+            raise
+        except Exception as failure:  # of the code of others; its text may hold a secret
+            return _never(
+                source.name, source.kind, f"it cannot be asked: {type(failure).__name__}", "look at the source"
+            )
 
     def _moment_ms(self, state: TableState, statement: Statement | None) -> int | None:
         write = None if statement is None else state.find_write(statement.stated_at)

@@ -20,7 +20,9 @@ IDLE: Final = "idle"
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 _KIND: Final = "kind"
 _FORGOTTEN: Final = "forgotten"
-_SECRET: Final = re.compile(r"password|secret|token|credential|jaas|(^|[._-])key$", re.IGNORECASE)
+_SECRET: Final = re.compile(
+    r"passw|pwd|passphrase|secret|token|credential|jaas|auth|dsn|(^|[._-])(api_?)?key$|(^|[._-])sas$", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
