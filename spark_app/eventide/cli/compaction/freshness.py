@@ -123,6 +123,9 @@ def _all_reach(
         if not behind or left <= 0:
             break
         time.sleep(min(_POLL_SECONDS, left))
+    for uri in tables:
+        with settings.table(uri) as opened:
+            opened.publish_metrics()
     least = lowest(fresh.watermark_ms for fresh in found.values() if not fresh.is_complete)
     required_ms = None if require is None else parse_threshold(require)
     settings.console.result(
