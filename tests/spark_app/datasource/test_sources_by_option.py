@@ -4,11 +4,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from eventide import ConfigError, Table, WindowTakenError
-from support.columns import schema_of
+from support.hourly_tables import at, made, rows
 
 pytest.importorskip("pyspark.sql.datasource")
 
@@ -18,27 +17,7 @@ from eventide.datasource.window_stream import WindowStream, with_window_columns
 from eventide.datasource.writers import StreamWriter, Writer
 from eventide.options.streams import SOURCES, STREAM_IDENTIFIER
 from eventide.options.windows import CONSUMER, EVERY
-from eventide_core.config import BUCKETS, CLOCK_SKEW_MS
 from eventide_core.errors import format_timestamp
-
-HOUR_MS = 3_600_000
-EPOCH_MS = 1_700_000_400_000 - 1_700_000_400_000 % HOUR_MS
-SCHEMA = schema_of(id=pa.string(), ms=pa.int64())
-
-
-def at(hour: float) -> int:
-    return EPOCH_MS + round(hour * HOUR_MS)
-
-
-def made(path: Path, name: str) -> Table:
-    options: dict[str, str] = {BUCKETS: "1", CLOCK_SKEW_MS: "1"}
-    return Table.create(str(path / name), schema=SCHEMA, record_key="id", event_time="ms", options=options)
-
-
-def rows(*hours: float) -> pa.Table:
-    times = [at(hour) for hour in hours]
-    columns: list[Any] = [[f"k{time}" for time in times], times]
-    return pa.table(columns, schema=SCHEMA)
 
 
 def write(table: Table, said: Any, **options: str) -> None:

@@ -10,27 +10,11 @@ import pytest
 import eventide
 from eventide import ConfigError, InvalidThresholdError, Table, WatermarkNotFoundError
 from eventide.table.maintenance import TableMaintenance
-from eventide_core.config import BUCKETS, CLOCK_SKEW_MS
 from eventide_core.errors import RefusedError
-from support.columns import schema_of
 from support.command_line import run
+from support.hourly_tables import EPOCH_MS, HOUR_MS, at, made, rows
 
 pytestmark = pytest.mark.slow
-
-HOUR_MS = 3_600_000
-EPOCH_MS = 1_700_000_400_000 - 1_700_000_400_000 % HOUR_MS
-SCHEMA = schema_of(id=pa.string(), ms=pa.int64())
-SOON: dict[str, str] = {BUCKETS: "1", CLOCK_SKEW_MS: "1", "hoodie.cleaner.commits.retained": "1"}
-
-
-def at(hour: float) -> int:
-    return EPOCH_MS + round(hour * HOUR_MS)
-
-
-def rows(*hours: float) -> pa.Table:
-    times = [at(hour) for hour in hours]
-    columns: list[Any] = [[f"k{time}" for time in times], times]
-    return pa.table(columns, schema=SCHEMA)
 
 
 def hours(found: pa.Table) -> list[float]:
@@ -40,12 +24,7 @@ def hours(found: pa.Table) -> list[float]:
 
 @pytest.fixture(params=[6, 9])
 def tables(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Table, Table]:
-    orders, refunds = (
-        Table.create(
-            str(tmp_path / name), schema=SCHEMA, record_key="id", event_time="ms", version=request.param, options=SOON
-        )
-        for name in ("orders", "refunds")
-    )
+    orders, refunds = (made(tmp_path, name, request.param) for name in ("orders", "refunds"))
     for table, early, late in ((orders, (0, 1), 2.5), (refunds, (0.5, 1.5), 3.5)):
         table.upsert(rows(*early))  # the first file of a bucket is a base file
         table.upsert(rows(late))

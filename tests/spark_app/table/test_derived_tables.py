@@ -4,51 +4,17 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from eventide import ConfigError, Table
 from eventide.integrations.lineage import _with_sources
-from eventide_core.config import BUCKETS, CLOCK_SKEW_MS
 from eventide_core.service.facts.arrival import source_notes
 from eventide_core.table.timeline.source_notes import SOURCE_PREFIX
 from support.catalogs import MemoryCatalog
-from support.columns import schema_of
 from support.command_line import run
+from support.hourly_tables import SOON, at, made, rows
 
 pytestmark = pytest.mark.slow
-
-HOUR_MS = 3_600_000
-EPOCH_MS = 1_700_000_400_000 - 1_700_000_400_000 % HOUR_MS
-SCHEMA = schema_of(id=pa.string(), ms=pa.int64())
-SOON: dict[str, str] = {
-    BUCKETS: "1",
-    CLOCK_SKEW_MS: "1",
-    "hoodie.keep.min.commits": "2",
-    "hoodie.keep.max.commits": "3",
-    "hoodie.cleaner.commits.retained": "1",
-}
-
-
-def made(path: Path, name: str, version: int = 9) -> Table:
-    return Table.create(
-        str(path / name),
-        schema=SCHEMA,
-        record_key="id",
-        event_time="ms",
-        version=version,
-        options=SOON,
-    )
-
-
-def rows(*hours: float) -> pa.Table:
-    times = [EPOCH_MS + round(hour * HOUR_MS) for hour in hours]
-    columns: list[Any] = [[f"k{time}" for time in times], times]
-    return pa.table(columns, schema=SCHEMA)
-
-
-def at(hour: float) -> int:
-    return EPOCH_MS + round(hour * HOUR_MS)
 
 
 def status(table: Table) -> dict[str, Any]:

@@ -1,57 +1,27 @@
 """Sources: what vouches that everything before T has come, beside what the files of the table show."""
 
 import json
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from eventide import ConfigError, InvalidThresholdError, Table
 from eventide.rows.writer import incoming_records
-from eventide_core.config import BUCKETS, CLOCK_SKEW_MS
 from eventide_core.errors import format_timestamp
 from eventide_core.ports import NoProgress, SourceQuestion
 from eventide_core.table.settings.write_shape import WriteOperation
 from eventide_core.table.timeline.source_progress import SourceProgress
-from support.columns import schema_of
 from support.command_line import run
+from support.hourly_tables import at, made, rows
 
 pytestmark = pytest.mark.slow
-
-HOUR_MS = 3_600_000
-EPOCH_MS = 1_700_000_400_000 - 1_700_000_400_000 % HOUR_MS
-SCHEMA = schema_of(id=pa.string(), ms=pa.int64())
-SOON: dict[str, str] = {
-    BUCKETS: "1",
-    CLOCK_SKEW_MS: "1",
-    "hoodie.keep.min.commits": "2",
-    "hoodie.keep.max.commits": "3",
-    "hoodie.cleaner.commits.retained": "1",
-}
-
-
-def at(hour: float) -> int:
-    return EPOCH_MS + round(hour * HOUR_MS)
-
-
-def rows(*hours: float) -> pa.Table:
-    times = [at(hour) for hour in hours]
-    columns: list[Any] = [[f"k{time}" for time in times], times]
-    return pa.table(columns, schema=SCHEMA)
-
-
-def made(path: Path, version: int = 9, options: Mapping[str, str] = {}) -> Table:
-    return Table.create(
-        str(path / "t"), schema=SCHEMA, record_key="id", event_time="ms", version=version, options=SOON | dict(options)
-    )
 
 
 @pytest.fixture(params=[6, 8, 9])
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> Table:
-    return made(tmp_path, request.param)
+    return made(tmp_path, "t", request.param)
 
 
 def gate(table: Table, moment: int, *more: str) -> tuple[int, dict[str, Any]]:
@@ -262,7 +232,7 @@ def test_a_service_publishes_no_later_cut_than_its_sources_have_come(table: Tabl
 
 def test_a_view_does_not_rest_on_what_an_open_write_says_later(tmp_path: Path) -> None:
     """The write has an earlier instant than the compaction, and completes after it: the view has none of its rows."""
-    table = made(tmp_path, 9)
+    table = made(tmp_path)
     table.upsert(rows(0.5, 1.5), sources={"orders": at(1)})
     application = table._application
     append = replace(application.append, stated={"orders": str(at(2))})
