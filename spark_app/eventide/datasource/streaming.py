@@ -69,9 +69,9 @@ def stream_sink(table: str, options: Mapping[str, Any] | None = None) -> "Stream
     existing_table(table, settings, may_be_absent=typed.get(RECORD_KEY) is not None)
     session = None
     if typed.get(keys.STREAM_WATERMARK_AS_THRESHOLD):
-        session = _session(keys.STREAM_WATERMARK_AS_THRESHOLD, f"set T by {DATA_LATENCY}")
         if typed.text(THRESHOLD) or typed.text(DATA_LATENCY):
             raise ConfigError(f"option {keys.STREAM_WATERMARK_AS_THRESHOLD}=true excludes another T")
+        session = _session(keys.STREAM_WATERMARK_AS_THRESHOLD, f"set T by {DATA_LATENCY}")
     if typed.get(keys.STREAM_WATERMARK_AS_SOURCE) is not None:
         session = _session(keys.STREAM_WATERMARK_AS_SOURCE, "state the source in the options of each batch")
     return StreamSink(table, settings, typed.get(keys.WRITE_OPERATION), stream_compaction(typed), session)
@@ -84,7 +84,7 @@ def _session(option: str, otherwise: str) -> "SparkSession":
 
     session = SparkSession.getActiveSession()
     if session is None:
-        raise ConfigError(f"option {option} needs an active SparkSession")
+        raise ConfigError(f"option {option} needs an active SparkSession in this thread: make one first")
     if is_connect(session):
         raise UnsupportedEngineError(f"option {option} needs a classic SparkSession: over Spark Connect, {otherwise}")
     return session
