@@ -22,6 +22,7 @@ from eventide.testing.simulation.scene import Scene
 from eventide.testing.simulation.scheduler import Scheduler
 from eventide_adapters.storage.faulty import SimulatedCrash
 from eventide_adapters.storage.memory import MemoryStorage
+from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.config import (
     CONCURRENCY_MODE,
     EVENT_TIME_FIELD,
@@ -32,6 +33,7 @@ from eventide_core.config import (
     LOCK_VALIDITY_SECONDS,
     LOCK_WAIT_MS,
     PENDING_WRITE_WAIT_MS,
+    LinkChoice,
 )
 from eventide_core.errors import EventideError
 from eventide_core.ports import NoProgress
@@ -153,6 +155,7 @@ def _bring_to_rest(scene: Scene) -> None:
         raise BrokenPromiseError("service", f"cannot go on: {troubles}")
     _as_operator(scene, _end_by_force)
     if {"consumer-1", "consumer-2"} & {*scene.lot.actors}:
+        _as_operator(scene, _publish)
         _as_operator(scene, _drain)
 
 
@@ -187,6 +190,12 @@ def _end_by_force(turn: Turn) -> None:
     for plan in timeline.pending_plans:
         if plan.requested_time in timeline.undone:
             turn.application.runner.execute(plan.requested_time, NoProgress(), may_take_over=True)
+
+
+def _publish(turn: Turn) -> None:
+    """Another view, as a service publishes one while time goes on: rows in base files alone are in no view before it."""
+    request = CompactionRequest(turn.scene.ledger.latest_ms + 1, None, LinkChoice.AUTO, cut=CutMode.FILE)
+    TableService(turn.application, request).round(NoProgress())
 
 
 def _drain(turn: Turn) -> None:
