@@ -59,12 +59,6 @@ SELDOM = {
     "a late file of the timeline is not withdrawn": "late file",
 }
 """Mutants, and how the check begins that fails in a world; a change of the product changes in which."""
-BROKEN = {
-    4: "a log file that a dead process put late, after the rollback of its write was archived, stops every compaction",
-    42: "rows of a write that was paused for two hours are in no window",
-    63: "rows of a write that was paused for two hours are in no window",
-}
-"""Worlds whose faults are known and not mended, by their seed."""
 WORLDS = 20
 COMPLETE_UNTIL_THE_END = replace(COMPLETE, watermark_ms=10**15)
 MINUTES = 2 * max(1, CAMPAIGN)
@@ -89,22 +83,12 @@ def test_a_fresh_world_keeps_every_promise() -> None:
 def test_worlds_of_two_minutes_keep_every_promise(first: int) -> None:
     deadline, counts, broken = time.monotonic() + MINUTES * 60, Counter[str](), list[str]()
     for seed in _seeds(first, deadline):
-        if seed in BROKEN:
-            continue
         outcome = run_world(Lot.of(seed))
         counts.update(worlds=1, requests=outcome.requests, writes=outcome.writes, mishaps=len(outcome.mishaps))
         if outcome.failure is not None:
             broken.append(f"{outcome.lot.command}: {outcome.failure}")
     reached(f"worlds: {Tally(counts)}")
     assert not broken, "\n".join(broken)
-
-
-@pytest.mark.proof
-@pytest.mark.parametrize(
-    "seed", [pytest.param(seed, marks=pytest.mark.xfail(reason=why, strict=True)) for seed, why in BROKEN.items()]
-)
-def test_a_world_whose_fault_is_known_keeps_every_promise(seed: int) -> None:
-    _judged(run_world(Lot.of(seed)))
 
 
 @pytest.mark.parametrize("name", MENDED)

@@ -99,6 +99,13 @@ class ArchivedTimeline(Protocol):
         """
         ...
 
+    def undone(self, begin: str) -> frozenset[str]:
+        """The instants that archived rollbacks and restores requested at or after `begin` have undone.
+
+        None on version 6, whose log files are not named by the write. One that can't be read is ignored.
+        """
+        ...
+
     def lost_files(self) -> Mapping[str, str]:
         """The files of the archived timeline that are missing, and how that shows, by path."""
         ...

@@ -130,6 +130,10 @@ class LogArchivedTimeline:
             raise corrupt(entry.path, f"has no metadata of the {entry.instant.action} at {requested_time}")
         return commit_of(record.document(name))
 
+    def undone(self, begin: str) -> frozenset[str]:
+        del begin
+        return frozenset()
+
     def lost_files(self) -> Mapping[str, str]:
         """A merge takes two files or more. So one file alone that is missing between two numbers was not merged.
 

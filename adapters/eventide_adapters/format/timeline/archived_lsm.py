@@ -16,16 +16,18 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from eventide_adapters.format.avro.reading_limits import INSTANTS_A_BYTE_MAX, check_parquet, within_memory
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec, read_json
 from eventide_adapters.format.timeline.document import corrupt
 from eventide_core.cure import Cure
-from eventide_core.errors import CorruptTimelineError, EventideError, MissingFileError
+from eventide_core.errors import CorruptTimelineError, EventideError, MissingFileError, UnsafePathError
 from eventide_core.ports import ArchivedAction, ArchivedTimeline, Lease, Storage
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.archived_timeline import (
+    END_OF_TIME,
     VERSION_NAME,
     HistoryFileName,
     MergeLimits,
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
 
 _TIMES: Final = ("instantTime", "completionTime", "action")
 _METADATA: Final = "metadata"
+_PLAN: Final = "plan"
 _TIME_LENGTH_MAX: Final = 64  # Hudi's are of 17 digits, its actions of 15 letters
 _WRITES: Final[Mapping[str, Action]] = {str(action): action for action in WRITE_ACTIONS}
 _CODEC: Final = HudiMetadataCodec()
@@ -116,6 +119,32 @@ class LsmArchivedTimeline:
                         self._metadata(path, group)[requested_time].as_py() or b"", path
                     )
         return None
+
+    def undone(self, begin: str) -> frozenset[str]:
+        while True:
+            files = self._manifest()
+            try:
+                paths = [f"{self.directory}/{file.name}" for file in files if file.may_hold(begin, END_OF_TIME)]
+                return frozenset(chain.from_iterable(map(self._undone_in, paths)))
+            except MissingFileError as error:
+                self._look_again(files, error)
+
+    def _undone_in(self, path: str) -> Iterator[str]:
+        """A restore's plan has its instants, as on the active timeline."""
+        with _open(self.storage, path) as file:
+            for group in range(file.metadata.num_row_groups):
+                actions = [(row["action"], row["instantTime"]) for row in _times(file, group, path)]
+                if not {action for action, _ in actions} & {Action.ROLLBACK, Action.RESTORE}:
+                    continue
+                content = _read(file, group, (_METADATA, _PLAN), path)
+                for number, (action, instant) in enumerate(actions):
+                    with suppress(CorruptTimelineError, UnsafePathError):
+                        if action == Action.ROLLBACK:
+                            done = _CODEC.decode_rollback(content.column(_METADATA)[number].as_py() or b"", path)
+                            yield from (target.instant for target in done.targets)
+                        elif action == Action.RESTORE:
+                            plan = content.column(_PLAN)[number].as_py() or b""
+                            yield from (t.instant for t in _CODEC.decode_restore_plan(plan, path, instant).targets)
 
     def _look_again(self, files: Sequence[HistoryFileName], error: MissingFileError) -> None:
         """Reads the manifest again. Raises CorruptTimelineError if it still names the file that is missing."""
@@ -293,7 +322,7 @@ def _open(storage: Storage, path: str) -> "Iterator[pq.ParquetFile]":
     try:
         with storage.open_input(path) as stream, within_memory(place):
             size = stream.seek(0, io.SEEK_END)
-            file = pq.ParquetFile(stream, read_dictionary=[*_TIMES, _METADATA])
+            file = pq.ParquetFile(stream, read_dictionary=[*_TIMES, _METADATA, _PLAN])
             check_parquet(file.metadata, size, place, rows_a_byte_max=INSTANTS_A_BYTE_MAX)
             yield file
     except (EventideError, MemoryError):
@@ -318,7 +347,7 @@ def _read(file: "pq.ParquetFile", group: int, columns: tuple[str, ...], path: st
 
     types: Mapping[str, pa.DataType] = dict(zip(file.schema_arrow.names, file.schema_arrow.types, strict=True))
     for name in columns:
-        wanted = pa.dictionary(pa.int32(), pa.binary() if name == _METADATA else pa.string())
+        wanted = pa.dictionary(pa.int32(), pa.string() if name in _TIMES else pa.binary())
         if types.get(name) != wanted:
             raise corrupt(path, f"has a column {name} of type {types.get(name)} instead of {wanted.value_type}")
     table, stated = file.read_row_group(group, columns=list(columns)), file.metadata.row_group(group).num_rows

@@ -16,10 +16,10 @@ from eventide_core.table.timeline.instant import Action, Instant, State
 def stray_files(files: TableFiles, state: TableState) -> Mapping[str, str]:
     """The files of instants that were undone: left-overs, which Hudi's own rollback does not remove, and late files.
 
-    For each path, the instant that made it. For an instant before the active timeline, only eventide's own record of the
-    undoing decides: the instant may also have been archived and forgotten. Nothing else has the name of such a file but, on
-    version 6, a writer's log file in the slice of a plan. A base file of another attempt at a plan is one, too, if the
-    commit names its own.
+    For each path, the instant that made it. For an instant before the active timeline, eventide's own record of the undoing
+    decides, or an archived rollback: the instant may also have been archived and forgotten. Nothing else has the name of
+    such a file but, on version 6, a writer's log file in the slice of a plan. A base file of another attempt at a plan is
+    one, too, if the commit names its own.
     """
     return dict(_strays(files, state))
 
@@ -28,7 +28,7 @@ def _strays(files: TableFiles, state: TableState) -> Iterator[tuple[str, str]]:
     start, undone = state.timeline.start, state.timeline.undone
     gone = {
         instant
-        for instant in sorted(state.ended)
+        for instant in sorted(state.ended | undone)
         if state.timeline.find(instant) is None
         and (instant in undone or (start is not None and instant > start))
         and not _is_planned(files, state, instant)

@@ -134,8 +134,7 @@ class TableState:
             )
             timeline = timeline.with_undone(timeline.undone.union(counting))
         if config.layout.names_logs_by_write:
-            archived = _archived_writers(listing, timeline, archive)
-            timeline = timeline.with_archived(archived) if archived else timeline
+            timeline = _with_archived_writers(listing, timeline, archive)
         foreign = foreign_directories(files, config, timeline, commits.values(), listing)
         listing = own_files(listing, timeline, foreign)
         replaced_at: dict[FileGroup, str] = {}
@@ -433,10 +432,15 @@ def _refuse_logs(view: FileSystemView, root: str) -> None:
                 )
 
 
-def _archived_writers(
-    listing: Iterable[DataFile], timeline: Timeline, archive: ArchivedTimeline
-) -> tuple[Instant, ...]:
-    """The archived instants that wrote log files that still exist."""
+def _with_archived_writers(listing: Iterable[DataFile], timeline: Timeline, archive: ArchivedTimeline) -> Timeline:
+    """The timeline that knows the archived instants of log files that still exist: what wrote them, or that it was undone.
+
+    A log file may arrive after the rollback of its write was archived: its process died, or was paused.
+    """
     written = {log.name.instant for file in listing if isinstance(log := file.sliced, LogFile)}
-    times = filter(timeline.is_archived, written)
-    return tuple(instant for time in sorted(times, reverse=True) if (instant := archive.find(time)) is not None)
+    times = sorted(filter(timeline.is_archived, written), reverse=True)
+    archived = tuple(instant for time in times if (instant := archive.find(time)) is not None)
+    if len(archived) < len(times):
+        lost = set(times).difference(instant.requested_time for instant in archived)
+        timeline = timeline.with_undone(timeline.undone | (lost & archive.undone(min(lost))))
+    return timeline.with_archived(archived) if archived else timeline

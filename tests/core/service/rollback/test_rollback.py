@@ -214,6 +214,36 @@ def test_the_metadata_table_names_what_a_rollback_leaves(name: str, tmp_path: Pa
     check_files(path)
 
 
+def test_a_log_file_later_than_the_archived_rollback_of_its_write_is_a_stray(tmp_path: Path) -> None:
+    """As of a process that died, whose write Hudi rolled back: Hudi leaves no record of that beside its rollback."""
+    path = golden.unpack("v9_inflight", tmp_path)
+    early: dict[str, str] = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3", BUCKETS: "2"}
+    early["hoodie.cleaner.commits.retained"] = "1"
+    table = Table.open(str(path), early)
+    (failed,) = table.state().timeline.pending
+    late = {
+        file: file.read_bytes() for file in path.rglob(f"*_{failed.requested_time}.log*") if ".hoodie" not in file.parts
+    }
+    assert late
+    table.rollback(failed.requested_time, force=True)
+    for record in (path / ".hoodie/.aux/eventide").glob(f"{failed.requested_time}*"):
+        record.unlink()
+    for number in range(6):
+        table.upsert(table.snapshot().to_arrow().slice(number, 1))
+        table.archive()
+    assert table.state().timeline.is_archived(failed.requested_time)
+    before = rows(table, golden.expected("v9_inflight").row_columns)
+    for file, content in late.items():
+        file.write_bytes(content)
+    table = Table.open(str(path), early)
+    assert rows(table, golden.expected("v9_inflight").row_columns) == before
+    table.compact(before=AFTER_ALL_MS)
+    table.clean()
+    assert not any(file.exists() for file in late)
+    assert table.verify(deep=True).ok
+    assert rows(table, golden.expected("v9_inflight").row_columns) == before
+
+
 def test_a_rollback_on_version_6_lists_a_partition_once_for_all_its_file_groups() -> None:
     options: dict[str, str] = {BUCKETS: "4"}
     uri = "memory://rolled back"
