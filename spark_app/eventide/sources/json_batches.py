@@ -15,7 +15,7 @@ import pyarrow.json
 from eventide.sources.source import Dialect, Source
 from eventide.sources.streams import readable, text_of
 from eventide.sources.text_columns import is_bytes
-from eventide_adapters.format.columns.exact_cast import keeps_digits
+from eventide_adapters.format.columns.exact_cast import keeps_digits, lenient_type
 from eventide_core.errors import InvalidRecordError
 
 _CHUNK_BYTES: Final = 8 << 20
@@ -197,7 +197,9 @@ def _is_rounded_in(column: Any, digits: bytes) -> bool:
 
 
 def _read(chunk: bytes, schema: pa.Schema | None) -> pa.Table:
-    parse = pyarrow.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="infer")
+    # Arrow refuses a null object whose fields are never null. What a field holds is checked once the rows are there.
+    lenient = None if schema is None else pa.schema([pa.field(own.name, lenient_type(own.type)) for own in schema])
+    parse = pyarrow.json.ParseOptions(explicit_schema=lenient, unexpected_field_behavior="infer")
     # In one block, so that an error's row is counted from the start.
     read = pyarrow.json.ReadOptions(use_threads=False, block_size=len(chunk) + 1)
     stream: Any = pa.BufferReader(chunk)  # Arrow's own thread must not hold a stream of Python at the end of a process

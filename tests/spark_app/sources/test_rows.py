@@ -69,3 +69,10 @@ def test_times_are_found_beside_chunks_of_nulls() -> None:
     lines = [{"at": None}] * 20 + [{"at": "2026-03-01T10:00:00Z"}] * 20
     data = "".join(json.dumps(line) + "\n" for line in lines).encode()
     assert read(Format.JSON, data, None).schema.field("at").type == pa.timestamp("us", "UTC")
+
+
+def test_an_object_may_be_null_whose_fields_never_are() -> None:
+    values = [{"a": number} if number % 3 else None for number in range(40)]
+    data = "".join(json.dumps({"s": value}) + "\n" for value in values).encode()
+    declared = pa.struct([pa.field("a", pa.int64(), nullable=False)])
+    assert read(Format.JSON, data, declared).column("s").to_pylist() == values

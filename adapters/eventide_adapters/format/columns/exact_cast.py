@@ -64,13 +64,46 @@ def exact_cast(column: Any, kind: Any) -> Any:
         return column.cast(pa.string()).cast(kind)  # 0.1, not the binary fraction next to it
     if pa.types.is_integer(own) and pa.types.is_decimal(kind):
         return column.cast(pa.decimal128(20)).cast(kind)  # Arrow refuses the type, whatever the values are
-    cast = column.cast(kind)
+    try:
+        cast = column.cast(kind)
+    except pa.ArrowInvalid:
+        lenient = lenient_type(kind)
+        if lenient == kind:
+            raise
+        # Arrow looks at the fields alone, and refuses a null struct whose fields are never null.
+        chunks = [_strict(chunk, kind) for chunk in column.cast(lenient).chunks]
+        cast = pa.chunked_array(chunks, kind)
     if not _is_exact(column, cast):
         moment = (
             "its time of day" if pa.types.is_date(kind) else "its date" if pa.types.is_time(kind) else "a part of it"
         )
         raise ValueError(f"{moment} would be lost")
     return cast
+
+
+def lenient_type(kind: Any) -> Any:
+    """The type, of which any field of a struct may be null."""
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(own.name, lenient_type(own.type)) for own in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(pa.field(kind.value_field.name, lenient_type(kind.value_type), kind.value_field.nullable))
+    return kind
+
+
+def _strict(values: Any, kind: Any) -> Any:
+    """The values of a lenient type in the type itself. Raises ValueError for a field that is null and must not be."""
+    if pa.types.is_struct(kind):
+        fields = [_strict(pc.struct_field(values, [place]), own.type) for place, own in enumerate(kind)]
+        for own, field in zip(kind, fields, strict=True):
+            if not own.nullable and field.null_count > values.null_count:
+                raise ValueError(f"field {own.name!r} is null")
+        return pa.StructArray.from_arrays(fields, fields=list(kind), mask=values.is_null())
+    if pa.types.is_list(kind):
+        lengths = pc.fill_null(pc.list_value_length(values), 0)
+        offsets = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths)])
+        elements = _strict(pc.list_flatten(values), kind.value_type)
+        return pa.ListArray.from_arrays(offsets, elements, type=kind, mask=values.is_null())
+    return values
 
 
 def first_misfit(column: Any, kind: Any, cast: Callable[[Any, Any], Any] = exact_cast) -> int:

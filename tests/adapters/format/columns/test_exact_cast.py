@@ -13,6 +13,11 @@ from eventide_adapters.format.columns.exact_cast import cast_whole, keeps_digits
 from eventide_core.errors import InvalidRecordError
 
 D = pa.decimal128
+STRUCT = pa.struct([("a", pa.int64()), ("in", pa.struct([("b", pa.int64())]))])
+NEVER_NULL = pa.struct(
+    [pa.field("a", pa.int64(), nullable=False), ("in", pa.struct([pa.field("b", pa.int32(), nullable=False)]))]
+)
+STRUCTS = [{"a": 1, "in": {"b": 2}}, None, {"a": 3, "in": None}]
 LOST: dict[str, tuple[Any, Any, Any]] = {
     "digits of a decimal beyond a double": (Decimal("12345678901234567.89"), D(30, 2), pa.float64()),
     "digits of a double beyond a decimal": (1.005, pa.float64(), D(10, 2)),
@@ -35,6 +40,9 @@ LOST: dict[str, tuple[Any, Any, Any]] = {
     "in a list": ([0.5, 1e300], pa.list_(pa.float64()), pa.list_(pa.float32())),
     "in a map": ([("a", 1e300)], pa.map_(pa.string(), pa.float64()), pa.map_(pa.string(), pa.float32())),
     "in a struct": ({"a": 1.005}, pa.struct([("a", pa.float64())]), pa.struct([("a", D(10, 2))])),
+    "a null in a field that is never null": ({"a": None, "in": None}, STRUCT, NEVER_NULL),
+    "a null in such a field further in": ({"a": 1, "in": {"b": None}}, STRUCT, NEVER_NULL),
+    "a null in such a field in a list": ([None, {"a": None}], pa.list_(STRUCT), pa.list_(NEVER_NULL)),
     "in a list of structs": (
         [{"a": 2}],
         pa.list_(pa.struct([("a", pa.int32())])),
@@ -59,6 +67,8 @@ KEPT: dict[str, tuple[list[Any], Any, Any, list[Any]]] = {
         [0.1, 0.0, 1e308, float("inf")],
     ),
     "dictionaries": (["a", None], pa.dictionary(pa.int8(), pa.string()), pa.string(), ["a", None]),
+    "null structs whose fields are never null": (STRUCTS, STRUCT, NEVER_NULL, STRUCTS),
+    "lists of them": ([STRUCTS, None, [], [None]], pa.list_(STRUCT), pa.list_(NEVER_NULL), [STRUCTS, None, [], [None]]),
     "maps": (
         [[("a", 0.5)], None, []],
         pa.map_(pa.string(), pa.float64()),
