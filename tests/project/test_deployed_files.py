@@ -1,12 +1,18 @@
-"""The alert rules and the dashboard of `deploy/` load, and use metrics that eventide has."""
+"""What `deploy/` has is valid, and uses metrics and options that eventide has."""
 
 import json
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
+from eventide.cli.compaction.serve import serve
+from eventide.options.sections import all_options
 from eventide_core.action.compaction.backlog import Backlog
 from eventide_core.action.freshness.freshness import Freshness
 from eventide_core.service.facts.compaction_history import KeptBytes, PastCompaction
@@ -76,3 +82,42 @@ def test_the_dashboard_uses_metrics_that_exist() -> None:
             assert set(re.findall(r"{{(\w+)}}", target["legendFormat"])) <= LABELS
     assert len(places) == len(content["panels"]), "two panels in one place"
     assert {variable["name"] for variable in content["templating"]["list"]} == {"datasource", "table"}
+
+
+def words_of_the_unit() -> list[str]:
+    lines = (DEPLOY / "systemd" / "eventide@.service").read_text().splitlines()
+    (command,) = (line.partition("=")[2] for line in lines if line.startswith("ExecStart="))
+    return command.split()
+
+
+def words_of_the_pod() -> list[str]:
+    manifest: dict[str, Any] = yaml.safe_load((DEPLOY / "kubernetes" / "eventide.yaml").read_text())
+    (container,) = manifest["spec"]["template"]["spec"]["containers"]
+    return [*container["command"], *container["args"]]
+
+
+@pytest.mark.parametrize("words", [words_of_the_unit(), words_of_the_pod()], ids=["systemd", "Kubernetes"])
+def test_a_deployed_service_has_options_that_exist(words: list[str]) -> None:
+    assert (Path(words[0]).name, words[1]) == ("eventide", "serve")
+    known = {name for parameter in serve.params for name in parameter.opts}
+    given = [word.partition("=")[0] for word in words if word.startswith("--")]
+    assert given
+    assert set(given) <= known
+    for word in words:
+        key = word.removeprefix("--option=").partition("=")[0]
+        assert not word.startswith("--option=") or key in {name for option in all_options() for name in option.names}
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")
+def test_systemd_takes_the_unit(tmp_path: Path) -> None:
+    unit = tmp_path / "eventide@.service"
+    text = (DEPLOY / "systemd" / unit.name).read_text()
+    unit.write_text(text.replace("/opt/eventide/bin/eventide", sys.executable))  # it has to be there
+    done = subprocess.run(["systemd-analyze", "verify", str(unit)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_kubernetes_takes_the_deployment() -> None:
+    manifest = yaml.safe_load((DEPLOY / "kubernetes" / "eventide.yaml").read_text())
+    validate = pytest.importorskip("kubernetes_validate", reason="needs the package kubernetes-validate")
+    assert validate.validate(manifest, "1.31", strict=True) == "1.31"

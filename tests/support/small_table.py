@@ -27,7 +27,7 @@ OPTIONS = tuple(word for key, value in SOON.items() for word in ("--option", f"{
 SERVE = ("--engine", "local", "--every", "1h", "--data-latency", "30m", "--output", "json")
 
 
-def make(path: Path, version: int) -> Table:
+def make(path: Path, version: int, *, buckets: int = 1) -> Table:
     return Table.create(
         str(path),
         schema=SCHEMA,
@@ -35,7 +35,7 @@ def make(path: Path, version: int) -> Table:
         partition="part",
         event_time="ms",
         version=version,
-        options={BUCKETS: 1, **SOON},
+        options={BUCKETS: buckets, **SOON},
     )
 
 

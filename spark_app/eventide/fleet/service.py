@@ -99,8 +99,13 @@ class FleetService:
         """Which tables can't meet their targets, as far as their costs are known."""
         return self.scheduler.forecast()
 
-    def run(self, ending: threading.Event, *, rounds: int | None = None) -> Iterator[FleetRound]:
-        """Each round as it completes, until `ending` is set, or after that many rounds of all tables together."""
+    def run(
+        self, ending: threading.Event, *, rounds: int | None = None, beat: Callable[[], None] = lambda: None
+    ) -> Iterator[FleetRound]:
+        """Each round as it completes, until `ending` is set, or after that many rounds of all tables together.
+
+        Calls `beat` at least once each time that it has looked whether a round has ended.
+        """
         started, running, reports = 0, dict[int, Handed[_Ended]](), SimpleQueue[int]()
         # Not the threads' own block: that waits for the rounds even if this one is interrupted for the second time.
         threads = Threads(self.settings.workers)
@@ -110,6 +115,7 @@ class FleetService:
 
         try:
             while running or not (ending.is_set() or started == rounds):
+                beat()
                 while is_choosing():
                     name = self.scheduler.start(self.clock.now_ms())
                     if name is None:

@@ -14,6 +14,7 @@ from eventide import Table
 from eventide.cli.argument_types import Duration
 from eventide.cli.compaction.fleet import FleetChoice, table_or_fleet
 from eventide.cli.compaction.plan import compaction_options, foreign_plans_option
+from eventide.cli.compaction.pulse import WAIT_SECONDS, BeatingProgress, Pulse
 from eventide.cli.settings import Settings, common_options
 from eventide.fleet.service import FleetRound, FleetService
 from eventide.fleet.settings import FleetSettings
@@ -24,7 +25,7 @@ from eventide_core.action.freshness.freshness import watermark_text
 from eventide_core.errors import counted, format_timestamp
 from eventide_core.ports import Engine
 
-_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGALRM)
 
 
 @click.command()
@@ -42,6 +43,18 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
     type=click.IntRange(min=1),
     help="Ends after this many rounds, of all tables together, with the last exit code.",
 )
+@click.option(
+    "--health",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="A local file for probes: touched at each sign of life, empty before the first round.",
+)
+@click.option(
+    "--grace",
+    type=Duration(is_positive=True),
+    metavar="DURATION",
+    help="After SIGTERM, how long the current step may go on; then it is interrupted.  [default: until it ends]",
+)
 @compaction_options
 @foreign_plans_option
 @common_options
@@ -53,6 +66,8 @@ def serve(
     chosen: FleetChoice,
     every: int,
     rounds: int | None,
+    health: str | None,
+    grace: int | None,
 ) -> None:
     """Serve a table or a fleet, round after round.
 
@@ -61,18 +76,20 @@ def serve(
     round. With --fleet or --catalog, one process serves many tables. The next table is the one that would miss its target
     lag soonest, by what its compactions cost so far. A table that fails is retried later, and never stops the others.
 
-    SIGTERM ends the service after the current step. The next process completes whatever a killed one leaves.
+    SIGTERM ends the service after the current step, or interrupts it after --grace. The next process completes whatever a
+    killed or interrupted one leaves. Under systemd (Type=notify), the service says when it is ready, and that it lives.
     """
+    pulse = Pulse.started(health)
     if table is None:
         if ctx.get_parameter_source("every") is ParameterSource.COMMANDLINE:
             raise click.UsageError("--every is for a single TABLE: a fleet serves each table by its target lag")
-        ctx.exit(_serve_fleet(settings, chosen.tables(settings), rounds))
+        ctx.exit(_serve_fleet(settings, chosen.tables(settings), rounds, pulse, grace))
     for option, value in (("--database", chosen.database), ("--target-lag", chosen.target_lag)):
         if value is not None:
             raise click.UsageError(
                 f"{option} goes with --catalog: a single TABLE is served in rounds, one each --every"
             )
-    with settings.engine_by_size() as engine, _stop_on_signal() as ending:
+    with settings.engine_by_size() as engine, _stop_on_signal(pulse, grace) as ending:
         opened = Table.open(table, settings.options, engine=engine)
         service = opened.service()
         opened.publish_metrics()  # a scraper finds its endpoint before the first round ends
@@ -82,21 +99,25 @@ def serve(
             number += 1
             at = format_timestamp(int(time.time()) * 1000)
             with settings.console.progress() as progress:
-                done = service.round(progress, is_leaving=ending.is_set)
-            settings.console.event({"round": number, "at": at, **done.to_json()}, f"{at} {_line(done)}")
+                done = service.round(BeatingProgress(progress, pulse), is_leaving=ending.is_set)
+            event = {"round": number, "at": at, **done.to_json()}
+            settings.console.event(event, f"{at} {_line(done)}")
+            pulse.round_ended(event)
             exit_code = done.exit_code
-            if number != rounds:
-                ending.wait(max(0.0, due - time.monotonic()))
+            while number != rounds and not ending.is_set() and (left := due - time.monotonic()) > 0:
+                ending.wait(min(left, WAIT_SECONDS))
+                pulse.beat()
     ctx.exit(0 if ending.is_set() else exit_code)
 
 
-def _serve_fleet(settings: Settings, fleet: FleetSettings, rounds: int | None) -> int:
+def _serve_fleet(settings: Settings, fleet: FleetSettings, rounds: int | None, pulse: Pulse, grace: int | None) -> int:
     """Serves a fleet. Returns the exit code: 0 after a signal, otherwise that of the last round."""
-    with ExitStack() as running, _stop_on_signal() as ending:
+    with ExitStack() as running, _stop_on_signal(pulse, grace) as ending:
         service = FleetService(fleet, _shared_engine(settings, running))
         exit_code, unmet = 0, _say_unmet(settings, service, ())
-        for done in service.run(ending, rounds=rounds):
+        for done in service.run(ending, rounds=rounds, beat=pulse.beat):
             settings.console.event(done.to_json(), _fleet_line(done))
+            pulse.round_ended(done.to_json())
             unmet = _say_unmet(settings, service, unmet)
             exit_code = done.exit_code
         return 0 if ending.is_set() else exit_code
@@ -137,19 +158,26 @@ def _fleet_line(fleet_round: FleetRound) -> str:
 
 
 @contextmanager
-def _stop_on_signal() -> Iterator[threading.Event]:
-    """An event that the first SIGTERM or Ctrl-C sets. The second one interrupts at once, which is as safe as a kill."""
+def _stop_on_signal(pulse: Pulse, grace_seconds: int | None) -> Iterator[threading.Event]:
+    """An event that the first SIGTERM or Ctrl-C sets.
+
+    The second one, or the end of the grace period, interrupts at once, which is as safe as a kill.
+    """
     ending = threading.Event()
 
     def end(_: int, __: FrameType | None) -> None:
         if ending.is_set():
             raise KeyboardInterrupt
         ending.set()
+        pulse.ending()
+        if grace_seconds is not None:
+            signal.setitimer(signal.ITIMER_REAL, grace_seconds)
 
     before = {number: signal.signal(number, end) for number in _SIGNALS}
     try:
         yield ending
     finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in before.items():
             signal.signal(number, handler)
 

@@ -69,6 +69,9 @@ class Archive:
     def encode(self, actions: Sequence[ArchivedAction]) -> bytes:
         raise AssertionError(actions)
 
+    def undone(self, begin: str) -> frozenset[str]:
+        raise AssertionError(f"no log file is there whose write since {begin} is unknown")
+
     def lost_files(self) -> Mapping[str, str]:
         raise AssertionError("only a verification asks for lost files")
 
