@@ -1,4 +1,4 @@
-"""`python -m benchmarks.fleet [--tables N] [--to DIRECTORY]`: prints the table of docs/operating.md, draws its picture."""
+"""`python -m benchmarks.fleet [--tables N] [--to DIRECTORY]`: prints the table of docs/fleet.md, draws its picture."""
 
 import argparse
 from collections.abc import Callable, Sequence

@@ -24,7 +24,7 @@ from support.servers.server_process import free_ports
 
 T_MS = 1_700_002_200_000
 FIELD = ("--option", "hoodie.payload.event.time.field=event_ts")
-DOCUMENTED = Path(__file__).parents[3] / "docs" / "operating.md"
+DOCUMENTED = Path(__file__).parents[3] / "docs" / "metrics.md"
 # By the clock.
 MOVING = {"eventide_measured_timestamp_seconds", "eventide_ro_lag_seconds"}
 
