@@ -1,4 +1,4 @@
-"""What each operation costs on each storage; docs/storage.md shows it, and is held to it here: where a number has
+"""What each operation costs on each storage; docs/storage_costs.md shows it, and is held to it here: where a number has
 changed, the failure says what the document should say.
 """
 
@@ -19,7 +19,7 @@ from support import golden
 from support.backends import Backend, backend, upload
 from support.metered import Cost, metered, requests_counted
 
-DOCUMENT = Path(__file__).parents[3] / "docs" / "storage.md"
+DOCUMENT = Path(__file__).parents[3] / "docs" / "storage_costs.md"
 TABLE = "v6_no_deletes"
 T = 1_700_002_204_000
 ROWS = pa.table({"id": ["k00000", "k1"], "part": ["a", "a"], "event_ts": [T, T], "val": ["", ""], "amount": [0.0, 0.0]})
