@@ -4,6 +4,7 @@ import gzip
 import re
 import shutil
 from collections.abc import Iterator
+from contextlib import chdir
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,10 +47,13 @@ COLUMNS: "list[pa.Field[Any]]" = [
 
 
 @pytest.fixture(scope="module")
-def spark() -> "Iterator[SparkSession]":
+def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
     from eventide.spark.engine import spark_session
 
-    session = spark_session("local[2]")
+    with chdir(
+        tmp_path_factory.mktemp("spark")
+    ):  # where Spark starts, its workers in Python start; a test's own directory is gone by then
+        session = spark_session("local[2]")
     session.conf.set("spark.sql.shuffle.partitions", "1")
     yield session
     session.stop()
