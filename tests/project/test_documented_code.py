@@ -50,9 +50,8 @@ COLUMNS: "list[pa.Field[Any]]" = [
 def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
     from eventide.spark.engine import spark_session
 
-    with chdir(
-        tmp_path_factory.mktemp("spark")
-    ):  # where Spark starts, its workers in Python start; a test's own directory is gone by then
+    # Workers in Python start where Spark has started; the directory of a test is gone by then.
+    with chdir(tmp_path_factory.mktemp("spark")):
         session = spark_session("local[2]")
     session.conf.set("spark.sql.shuffle.partitions", "1")
     yield session
