@@ -2,7 +2,7 @@
 
 import io
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,13 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from eventide import Table, UnsupportedTableError
-from eventide.bootstrap import assemble
-from eventide_adapters.storage.memory import MemoryFile, MemoryStorage
-from eventide_core.config import EVENT_TIME_FIELD
+from eventide_adapters.storage.memory import MemoryFile
 from eventide_core.service.compaction.compact_slice import RESULT_FOOTER_KEY
 from eventide_core.table.files.own_file import VERSION, decoded_own
-from support.hourly_tables import SOON, at, rows
-from support.release_tables import BEGIN_MS, StepClock, made
+from support.hourly_tables import at, rows
+from support.release_tables import made, opened
 
 LATER = VERSION + 1
 
@@ -67,20 +65,12 @@ def _changed(data: bytes, change: Callable[[dict[str, Any]], dict[str, Any]]) ->
     return sink.getvalue()
 
 
-def _opened(files: Mapping[str, MemoryFile]) -> Table:
-    """The table with these files, a day later."""
-    clock = StepClock(BEGIN_MS + 24 * 60 * 60 * 1000)
-    storage = MemoryStorage.from_dump("later", files, now_ms=clock.now_ms)
-    options = {**SOON, EVENT_TIME_FIELD: "ms"}
-    return Table(storage.root, options, assemble(storage.root, options, storage=storage, clock=clock))
-
-
 def _with_change(own: OwnFile, change: Callable[[dict[str, Any]], dict[str, Any]]) -> tuple[Table, str]:
     """The table whose last file of that kind is changed so, and the file's path."""
     files = {path: file for path, file in made(own.state)[0].items() if not path.endswith(own.without)}
     path = max(path for path, file in files.items() if path.endswith(own.path) and _is_own(path, file))
     changed = {**files, path: replace(files[path], data=_changed(files[path].data, change))}
-    return _opened(changed), path
+    return opened(changed), path
 
 
 def _is_own(path: str, file: MemoryFile) -> bool:

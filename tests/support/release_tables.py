@@ -186,6 +186,14 @@ STATES: Mapping[str, Callable[[], Maker]] = {
 }
 
 
+def opened(files: Mapping[str, MemoryFile]) -> Table:
+    """The table with these files, a day later."""
+    clock = StepClock(BEGIN_MS + 24 * 60 * 60 * 1000)
+    storage = MemoryStorage.from_dump("opened", files, now_ms=clock.now_ms)
+    options = {**SOON, EVENT_TIME_FIELD: "ms"}
+    return Table(storage.root, options, assemble(storage.root, options, storage=storage, clock=clock))
+
+
 def shown(table: Table) -> list[tuple[str, int]]:
     """The rows, by key."""
     found = table.snapshot().to_arrow()
@@ -215,6 +223,21 @@ def packed(files: Mapping[str, MemoryFile]) -> bytes:
             member.size, member.mtime = len(file.data), file.modified_ms // 1000
             tar.addfile(member, io.BytesIO(file.data))
     return archive.getvalue()
+
+
+def unpacked(archive: Path) -> dict[str, MemoryFile]:
+    with tarfile.open(archive) as tar:
+        return {
+            member.name: MemoryFile(_bytes_of(tar, member), int(member.mtime) * 1000)
+            for member in tar
+            if member.isfile()
+        }
+
+
+def _bytes_of(tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
+    content = tar.extractfile(member)
+    assert content is not None, member.name
+    return content.read()
 
 
 def main(version: str) -> None:

@@ -6,7 +6,7 @@ what it doesn't know of them may decide what counts.
 
 import json
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from eventide_core.errors import UnsupportedTableError
 
@@ -22,9 +22,10 @@ def decoded_own(data: bytes | str, path: str) -> dict[str, Any]:
 
     Raises UnsupportedTableError for a later version, ValueError or RecursionError for anything but a JSON object.
     """
-    document = json.loads(data)
-    if not isinstance(document, dict):
-        raise ValueError(f"a JSON object was expected, not {str(document)[:20]}")
+    content: Any = json.loads(data)
+    if not isinstance(content, dict):
+        raise ValueError(f"a JSON object was expected, not {str(content)[:20]}")
+    document = cast("dict[str, Any]", content)
     version = document.pop("version", VERSION)
     if type(version) is not int or version < 1:
         raise ValueError(f"version {str(version)[:20]} was expected to be a number from 1 on")
