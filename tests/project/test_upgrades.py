@@ -1,4 +1,4 @@
-"""Tables that a release left in each state: today's eventide continues them, and the release those of today.
+"""Tables that a release left in each state: today's eventide continues them, and the release continues today's.
 
 `python -m support.release_tables VERSION` makes them.
 """
@@ -18,8 +18,8 @@ import pytest
 
 from eventide import Table
 from eventide_adapters.storage.memory import MemoryFile
-from eventide_core.config import EVENT_TIME_FIELD
 from support.hourly_tables import SOON, at, rows
+from support.hourly_tables import made as hourly
 from support.release_tables import DIRECTORY, ROOT, STATES, made, opened, packed, shown, unpacked
 
 RELEASES = sorted(path.parent for path in DIRECTORY.glob("*/expected.json"))
@@ -170,15 +170,34 @@ def test_a_release_continues_what_today_leaves_or_refuses_in_a_line(packages: Pa
             (tmp_path / state / path).write_bytes(file.data)
             os.utime(tmp_path / state / path, (file.modified_ms / 1000, file.modified_ms / 1000))
         paths.append(str(tmp_path / state))
-    options = json.dumps({**SOON, EVENT_TIME_FIELD: "ms"})
-    words = [sys.executable, "-c", CONTINUE, options, str(at(6)), *paths]
+    for state, answer in zip(STATES, _continued(packages, at(6), *paths), strict=True):
+        _check_answer(state, answer)
+
+
+@pytest.mark.broad
+def test_a_release_compacts_what_today_writes_in_turns(packages: Path, tmp_path: Path) -> None:
+    table = hourly(tmp_path)
+    for hour in range(1, 4):
+        table.upsert(rows(hour, hour + 0.5))
+        (answer,) = _continued(packages, at(hour + 0.25), str(table.uri))
+        assert answer == {"ok": True, "rows": [list(row) for row in shown(table)]}
+        table.upsert(rows(hour + 0.25))
+        assert table.compact(before=at(hour + 0.5)).freshness.watermark_ms == at(hour + 0.5)
+    assert table.verify(deep=True).ok
+    assert len(shown(table)) == 9
+
+
+def _continued(packages: Path, before_ms: int, *paths: str) -> list[dict[str, Any]]:
+    """What the release says of the tables after it repaired, continued and compacted them."""
+    options = json.dumps({**SOON, "hoodie.payload.event.time.field": "ms"})
+    words = [sys.executable, "-c", CONTINUE, options, str(before_ms), *paths]
     environment = {**os.environ, "PYTHONPATH": str(packages)}
     done = subprocess.run(words, cwd="/", env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     where, answers = json.loads(done.stdout)
     assert Path(where).is_relative_to(packages)
-    for state, answer in zip(STATES, answers, strict=True):
-        _check_answer(state, answer)
+    found: list[dict[str, Any]] = answers
+    return found
 
 
 def _check_answer(state: str, answer: Mapping[str, Any]) -> None:
