@@ -19,6 +19,7 @@ from packaging.utils import canonicalize_name
 from eventide import Table
 from support import golden
 from support.real_parts import require_or_skip
+from support.sbom import text as sbom_text
 
 pytestmark = pytest.mark.slow
 
@@ -65,7 +66,10 @@ print(json.dumps({"missing": missing, "rows": table.snapshot().to_arrow().num_ro
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Built by the backend that pyproject.toml names, without the isolation that would fetch it."""
-    directory = tmp_path_factory.mktemp("wheel")
+    return _built(tmp_path_factory.mktemp("wheel"))
+
+
+def _built(directory: Path) -> Path:
     words = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(directory)]
     subprocess.run(words, cwd=ROOT, check=True, capture_output=True)
     (made,) = directory.iterdir()
@@ -148,6 +152,27 @@ def test_the_wheel_has_the_packages_alone(wheel: Path) -> None:
     assert {top for top in tops if not top.endswith(".dist-info")} == {"eventide_core", "eventide_adapters", "eventide"}
     for package in ("eventide_core", "eventide_adapters", "eventide"):
         assert f"{package}/py.typed" in names
+
+
+def test_two_builds_are_of_the_same_bytes(wheel: Path, tmp_path: Path) -> None:
+    assert _built(tmp_path).read_bytes() == wheel.read_bytes()
+
+
+def test_it_carries_the_list_of_its_parts_and_no_data_of_tests(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as content:
+        (sbom,) = (name for name in content.namelist() if ".dist-info/sboms/" in name)
+        assert content.read(sbom).decode() == sbom_text(), "run python -m support.sbom"
+        kinds = {Path(name).suffix for name in content.namelist() if ".dist-info/" not in name}
+    named = {part["name"] for part in json.loads(sbom_text())["components"]}
+    with zipfile.ZipFile(wheel) as content:
+        assert {name for name in content.namelist() if name.endswith((".avsc", ".thrift"))} <= named
+    assert kinds == {".py", ".typed", ".avsc", ".thrift"}
+
+
+def test_it_is_as_small_as_the_release_notes_say(wheel: Path) -> None:
+    notes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    (megabytes,) = re.findall(r"The wheel takes (\d\.\d) MB", notes)
+    assert wheel.stat().st_size <= float(megabytes) * 1_000_000
 
 
 def test_without_spark_it_reads_and_plans(installed: Path, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from eventide_core.table.timeline.archived_timeline import END_OF_TIME
 from eventide_core.table.timeline.checksums import CHECKSUMS_KEY
 from eventide_core.table.timeline.commit_metadata import CommitMetadata
 from eventide_core.table.timeline.instant import Instant
-from eventide_core.table.timeline.outcome_file import OUTCOME_DIRECTORY, RecordedEnds
+from eventide_core.table.timeline.outcome_file import OUTCOME_DIRECTORY, RecordedEnds, check_record
 from eventide_core.table.timeline.strays import Evidence, timeline_of
 from eventide_core.table.timeline.timeline import Timeline
 
@@ -46,5 +46,8 @@ def active_timeline(
 
 
 def recorded_ends(storage: Storage) -> RecordedEnds:
-    """Which instants have a record of their end."""
-    return RecordedEnds.of((entry.path, entry.size) for entry in storage.list(OUTCOME_DIRECTORY))
+    """Which instants have a record of their end. Raises UnsupportedTableError for a record of a later eventide."""
+    files = [(entry.path, entry.size) for entry in storage.list(OUTCOME_DIRECTORY)]
+    for path, size in files:
+        check_record(path, size, storage.read)
+    return RecordedEnds.of(files)

@@ -108,8 +108,7 @@ def decode_plan(data: bytes, path: str, instant: str) -> CompactionPlan | Foreig
         return ForeignPlan(instant, tuple(map(_decode_foreign, operations)))
     if written != FORMAT:
         raise UnsupportedTableError(
-            f"timeline file {path}: a plan of eventide format {written[:20]!r}, not {FORMAT}; run it with "
-            "the eventide version that scheduled it"
+            f"timeline file {path}: a plan of eventide format {written[:20]!r}, not {FORMAT}; use a newer eventide"
         )
     details = _details(extra)
     if len(details) != len(operations):

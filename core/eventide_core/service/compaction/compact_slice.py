@@ -13,7 +13,6 @@ An earlier attempt may have done any of these steps. What exists must be what th
 base file that exists is in its footer. A crash between two steps leaves files that the plan names, and no others.
 """
 
-import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -24,6 +23,7 @@ from eventide_core.access.requests import responses
 from eventide_core.errors import MissingFileError, PlanMismatchError
 from eventide_core.ports import FileInfo, LogRange, MergeResult, MergeTask, OutputFile, SliceMerger, Storage
 from eventide_core.table.files.checksum import RunningChecksum
+from eventide_core.table.files.own_file import decoded_own, encoded_own
 from eventide_core.table.timeline.plans import LinkMode
 
 RESULT_FOOTER_KEY: Final = "eventide.merge_result"
@@ -193,13 +193,16 @@ def _identity(task: MergeTask) -> tuple[str, list[str], dict[str, int]]:
 def _encode_result(task: MergeTask, result: MergeResult) -> str:
     counts = {k: v for k, v in asdict(result).items() if k not in _NOT_IN_FOOTER}
     instant, merged, early = _identity(task)
-    return json.dumps({"instant": instant, "merged": merged, "early": early, "result": counts}, sort_keys=True)
+    return encoded_own({"instant": instant, "merged": merged, "early": early, "result": counts}).decode()
 
 
 def _decode_result(text: str, task: MergeTask, base_size: int) -> MergeResult | None:
-    """The result in a footer; None if there is none, or it is another task's."""
+    """The result in a footer; None if there is none, or it is another task's.
+
+    Raises UnsupportedTableError for one of a later eventide.
+    """
     try:
-        written: dict[str, Any] = json.loads(text)
+        written = decoded_own(text, task.new_base_path)
         if (written.get("instant"), written.get("merged"), written.get("early", {})) != _identity(task):
             return None
         counts: dict[str, Any] = written["result"]

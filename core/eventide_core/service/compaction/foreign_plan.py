@@ -9,7 +9,6 @@ file decides whose attempt counts:
     an attempt   eventide's, at its commit; a run that continues after a crash finds the number, and makes the same names
 """
 
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -17,6 +16,7 @@ from eventide_core.errors import PlanMismatchError
 from eventide_core.ports import Storage
 from eventide_core.service.state.table import TableState
 from eventide_core.table.files.file_name import BaseFileName, LogFileName
+from eventide_core.table.files.own_file import decoded_own, encoded_own
 from eventide_core.table.timeline.file_system_view import DataFile, FileGroup
 from eventide_core.table.timeline.outcome_file import attempt_path
 from eventide_core.table.timeline.plans import (
@@ -47,13 +47,16 @@ class Attempt:
     is_unshared: bool = False
 
     def encode(self) -> bytes:
-        return json.dumps({_ATTEMPT: self.number, _TAKEN_OVER: self.is_taken_over}).encode()
+        return encoded_own({_ATTEMPT: self.number, _TAKEN_OVER: self.is_taken_over})
 
     @classmethod
-    def decode(cls, data: bytes) -> "Attempt | None":
-        """The attempt whose number an inflight file contains; None for another engine's file."""
+    def decode(cls, data: bytes, path: str) -> "Attempt | None":
+        """The attempt whose number an inflight file contains; None for another engine's file.
+
+        Raises UnsupportedTableError for an attempt of a later eventide.
+        """
         try:
-            match json.loads(data or b"null"):
+            match decoded_own(data or b"{}", path):
                 case {"eventide.attempt": int(number), "eventide.taken.over": bool(is_taken_over)}:
                     return cls(number, is_taken_over)
                 case _:

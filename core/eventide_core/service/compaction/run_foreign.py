@@ -296,7 +296,8 @@ class ForeignCompactionRunner:
     def _attempt(self, config: TableConfig, instant: str) -> Attempt | None:
         """The attempt that the inflight file states; None if there is no inflight file, or it is another engine's."""
         try:
-            return Attempt.decode(self.files.on_timeline(config).read(_inflight(instant)))
+            timeline = self.files.on_timeline(config)
+            return Attempt.decode(timeline.read(_inflight(instant)), timeline.path(_inflight(instant)))
         except MissingFileError:
             return None
 

@@ -18,7 +18,6 @@ A repair that rebuilds the metadata table changes no other file, and has no undo
 """
 
 import hashlib
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from typing import Any, Final
 from eventide_core.action.repair.repairs import BACKUP_DIRECTORY, Change, Copying, Removal, Replacement
 from eventide_core.errors import CorruptTimelineError, MissingFileError, RefusedError, UnsafePathError
 from eventide_core.ports import Lease, Storage
+from eventide_core.table.files.own_file import decoded_own, encoded_own
 from eventide_core.table.settings.properties import PROPERTIES_PATH
 
 _PLAN, _APPLIED, _UNDOING, _UNDONE, _REBUILT = "repair.json", "applied", "undoing", "undone", "rebuilt"
@@ -121,7 +121,7 @@ class RepairBackup:
             "changes": [_to_json(step) for step in steps],
         }
         lease.check()
-        self._put(_PLAN, json.dumps(document, indent=1).encode())
+        self._put(_PLAN, encoded_own(document, indent=1))
 
     def apply(self, lease: Lease) -> None:
         """Steps 3 and 4. Raises RefusedError if someone else changed a file."""
@@ -214,7 +214,7 @@ class RepairBackup:
     def _document(self) -> dict[str, Any]:
         path = f"{self.directory}/{_PLAN}"
         try:
-            document: dict[str, Any] = json.loads(self.storage.read(path))
+            document = decoded_own(self.storage.read(path), path)
             for item in document["changes"]:
                 _ = item["path"], item["before"], item["after"], item["change"]
             _ = document["reruns"]

@@ -12,7 +12,6 @@ new state names and that are a day old.
 A crash leaves a view that no state names, or states and views that the next winner removes.
 """
 
-import json
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
@@ -22,6 +21,7 @@ from eventide_core.access.files import discard
 from eventide_core.action.windows.progress import ConsumerProgress, ConsumerView, LedgerEntry, OpenWindow
 from eventide_core.errors import ConfigError, CorruptTimelineError, MissingFileError
 from eventide_core.ports import Storage
+from eventide_core.table.files.own_file import decoded_own, encoded_own
 from eventide_core.table.timeline.outcome_file import OUTCOME_DIRECTORY
 
 WINDOWS_DIRECTORY: Final = f"{OUTCOME_DIRECTORY}/windows"
@@ -88,15 +88,15 @@ class ConsumerFiles:
     def record(self, instant: str, runner: str, view: RecordedView) -> ConsumerView:
         """Records a view, before a state names it."""
         recorded = ConsumerView(instant, f"{instant}_{runner}{_VIEW_SUFFIX}")
-        text = json.dumps({"schema_as_of": view.schema_as_of, "base_files": sorted(view.paths)}, indent=1)
-        self.storage.put_if_absent(f"{self.directory}/{recorded.name}", text.encode())
+        document = {"schema_as_of": view.schema_as_of, "base_files": sorted(view.paths)}
+        self.storage.put_if_absent(f"{self.directory}/{recorded.name}", encoded_own(document, indent=1))
         return recorded
 
     def view(self, view: ConsumerView) -> RecordedView:
         """Raises MissingFileError, CorruptTimelineError."""
         path = f"{self.directory}/{view.name}"
         try:
-            match json.loads(self.storage.read(path)):
+            match decoded_own(self.storage.read(path), path):
                 case {"schema_as_of": str(instant), "base_files": [*paths]} if all(isinstance(p, str) for p in paths):
                     return RecordedView(instant, frozenset(paths))
                 case _:
@@ -121,7 +121,7 @@ class ConsumerFiles:
         number = max(numbers)
         path = self._path(number)
         try:
-            return _decoded(number, json.loads(self.storage.read(path)))
+            return _decoded(number, decoded_own(self.storage.read(path), path))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise CorruptTimelineError(f"{path} cannot be read: {self._cure}") from None
 
@@ -164,7 +164,7 @@ def kept_for_consumers(storage: Storage, now_ms: int) -> frozenset[str]:
 def _encoded(progress: ConsumerProgress) -> bytes:
     document = asdict(progress)
     del document["number"]
-    return json.dumps(document, indent=1, sort_keys=True).encode()
+    return encoded_own(document, indent=1)
 
 
 def _decoded(number: int, document: Mapping[str, Any]) -> ConsumerProgress:

@@ -9,13 +9,13 @@ left of it doesn't count, and which archived compaction published the cut. `sett
 needs any longer.
 """
 
-import json
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from eventide_core.access.active_timeline import recorded_ends
 from eventide_core.errors import CorruptTimelineError
 from eventide_core.ports import Storage
+from eventide_core.table.files.own_file import decoded_own
 from eventide_core.table.timeline.outcome_file import (
     OUTCOME_DIRECTORY,
     encoded_outcome,
@@ -118,7 +118,7 @@ def settled_outcomes(
 def _read(storage: Storage, record: str) -> Outcome:
     path = outcome_path(record)
     try:
-        match json.loads(storage.read(path)):
+        match decoded_own(storage.read(path), path):
             case {"completion_time": None}:
                 return Outcome(record, None)
             case {"completion_time": str(decided)} if decided.isascii() and decided.isdecimal():

@@ -1,20 +1,23 @@
 """The files that record how an instant ended, below `.hoodie/.aux/eventide`, where Hudi's readers and writers don't look.
 
-    <record>.outcome      {"completion_time": "<time>"}   completed, or to be completed, at that time
-                          {"completion_time": null}       undone before it completed
-    <record>.undone       empty                           undone after it had completed
+    <record>.outcome      {"completion_time": "<time>", "version": 1}   completed, or to be completed, at that time
+                          {"completion_time": null, "version": 1}       undone before it completed
+    <record>.undone       empty                                         undone after it had completed
     <instant>.<n>.attempt empty                           attempt n of eventide at a compaction plan of Hudi has begun
 
 A record is the instant of a compaction, or `<instant>.write` of any other write: a writer without the lock may have taken
 the instant of a plan in the same millisecond. An outcome is put if absent and never replaced, so that the first claim
-counts. Its size alone shows an undone instant.
+counts. Its size alone shows an undone instant, so that no listing has to read it. A record of a later version has none of
+the sizes that one of this version has.
 """
 
-import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
+from eventide_core.errors import MissingFileError
+from eventide_core.table.files.own_file import decoded_own, encoded_own
 from eventide_core.table.timeline.instant import Action
 
 OUTCOME_DIRECTORY: Final = ".hoodie/.aux/eventide"
@@ -58,15 +61,27 @@ def instant_of(path: str) -> str | None:
 
 
 def encoded_outcome(completion_time: str | None) -> bytes:
-    return json.dumps({"completion_time": completion_time}).encode()
+    return encoded_own({"completion_time": completion_time})
 
 
-_UNDONE_BYTES: Final = len(encoded_outcome(None))  # 14 digits and their quotation marks are longer than null
+_VERSION_BYTES: Final = len(', "version": 1')
+_UNDONE_BYTES: Final = (len(encoded_outcome(None)) - _VERSION_BYTES, len(encoded_outcome(None)))
+"""Without the version, as first builds wrote it, and with it. No time of 14 or 17 digits makes these sizes."""
+_COMPLETED_BYTES: Final = tuple(
+    size - len("null") + len('""') + digits for size in _UNDONE_BYTES for digits in (14, 17)
+)
+
+
+def check_record(path: str, size: int, read: Callable[[str], bytes]) -> None:
+    """Reads a record if its size isn't of this version. Raises UnsupportedTableError for one of a later version."""
+    if instant_of(path) and size not in ((*_UNDONE_BYTES, *_COMPLETED_BYTES) if path.endswith(_OUTCOME) else (0,)):
+        with suppress(ValueError, RecursionError, MissingFileError):  # a damaged one is reported where it is needed
+            decoded_own(read(path), path)
 
 
 def is_of_undone(path: str, size: int) -> bool:
     """Whether the file records that its instant was undone."""
-    return path.endswith(_UNDONE) or (path.endswith(_OUTCOME) and size == _UNDONE_BYTES)
+    return path.endswith(_UNDONE) or (path.endswith(_OUTCOME) and size in _UNDONE_BYTES)
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,7 @@ def schedule_as_stock(application: Application) -> str:
         "missingSchedulePartitions": None,
     }
     data = io.BytesIO()
-    fastavro.writer(data, _PLAN_SCHEMA, [record])
+    fastavro.writer(data, _PLAN_SCHEMA, [record], sync_marker=bytes(16))
     requested = Instant(instant, Action.COMPACTION, State.REQUESTED)
     application.storage.put_if_absent(f"{state.config.timeline_path}/{requested.file_name}", data.getvalue())
     return instant

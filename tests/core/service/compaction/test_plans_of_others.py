@@ -52,12 +52,12 @@ def bases(*tokens: str, file_id: str = "f1", partition: str = "p", instant: str 
 
 @pytest.mark.parametrize("attempt", [Attempt(1), Attempt(7, is_taken_over=True)])
 def test_an_inflight_file_states_the_attempt(attempt: Attempt) -> None:
-    assert Attempt.decode(attempt.encode()) == attempt
+    assert Attempt.decode(attempt.encode(), "file") == attempt
 
 
 @pytest.mark.parametrize("data", [b"", b"{}", b"null", b"[]", b"\xff", b'{"eventide.attempt": "1"}', b"[" * 100_000])
 def test_an_inflight_file_of_another_engine_states_none(data: bytes) -> None:
-    assert Attempt.decode(data) is None
+    assert Attempt.decode(data, "file") is None
 
 
 def claimed(listing: list[DataFile], claims: MemoryStorage | None = None) -> int:

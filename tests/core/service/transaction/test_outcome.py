@@ -85,6 +85,14 @@ def test_records_of_undone_instants_are_known_by_their_names_and_sizes() -> None
     assert claimed_outcome(made, t(30)) is None
 
 
+def test_outcomes_without_a_version_are_known_by_their_sizes_too() -> None:
+    made = storage()
+    for instant, text in ((t(10), "null"), (t(20), f'"{t(21)}"'), (t(30), '"20261121000000"')):
+        made.put_if_absent(outcome_path(instant), b'{"completion_time": %s}' % text.encode())
+    assert recorded_ends(made).undone == {t(10)}
+    assert [claimed_outcome(made, t(n)) for n in (10, 20)] == [Outcome(t(10), None), Outcome(t(20), t(21))]
+
+
 def test_the_first_claim_of_an_outcome_decides() -> None:
     made = storage((10, None))
     assert claim_outcome(made, Outcome(t(10), t(11))).is_undone
