@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 from eventide.engine_local import LocalEngine
+from eventide.options.streams import WRITE_OPERATION
 from eventide.table.arguments import progress_of
 from eventide.table.changes import TableChanges
 from eventide_core.config import SCHEMA_MODE
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from eventide.table.derived import SourceState
     from eventide_core.action.write.pending_write import WriteResult
     from eventide_core.table.records.event_time import Moment
+
+_ADDING = (WriteOperation.UPSERT, WriteOperation.INSERT, WriteOperation.BULK_INSERT)
 
 
 class TableWrites(TableChanges):
@@ -156,11 +159,18 @@ class TableWrites(TableChanges):
         from eventide_adapters.format.write.arrow_records import ArrowRecords
 
         application = self._application
+        stated = application.options.get(WRITE_OPERATION)
+        if operation in _ADDING and stated not in _ADDING:  # the rows were to be deleted, or to replace others
+            raise ConfigError(
+                f"option {WRITE_OPERATION}={stated} contradicts {operation}: leave the option out, or write by the "
+                "operation that it names"
+            )
         session = getattr(records, "sparkSession", None)
         if session is not None and isinstance(application.engine, LocalEngine):
             application = self._on(session)  # what the indexes need is read where the rows are, not by the driver
         incoming = incoming_records(application, operation, records)
-        if isinstance(incoming, ArrowRecords) and incoming.upserts is not None:
-            self._warn_of_ordering(incoming.upserts, self._a_row)
+        for rows in (incoming.upserts, incoming.deletes) if isinstance(incoming, ArrowRecords) else ():
+            if rows is not None:
+                self._warn_of_ordering(rows, self._a_row)
         append = application.append if schema_mode is None else application.append.having(SCHEMA_MODE, schema_mode)
         return self._noting(append, sources).write(operation, incoming, progress_of(progress))

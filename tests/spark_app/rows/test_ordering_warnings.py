@@ -101,7 +101,7 @@ def test_one_write_in_several_units_warns(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_known", [False, True], ids=["another process", "the same process"])
-@pytest.mark.parametrize("way", ["merge", "insert by merge", "partial", "update"])
+@pytest.mark.parametrize("way", ["merge", "insert by merge", "partial", "update", "delete"])
 def test_changes_of_rows_in_another_unit_warn(way: str, is_known: bool, tmp_path: Path) -> None:
     """Also of a row in seconds that the merge leaves out, because it counts as older."""
     made = Table.create(str(tmp_path / "t"), schema=NUMBERS, record_key="id", ordering="at")
@@ -111,6 +111,7 @@ def test_changes_of_rows_in_another_unit_warn(way: str, is_known: bool, tmp_path
     changes: dict[str, Callable[[], object]] = {
         "partial": lambda: table.upsert(rows, columns="partial"),
         "update": lambda: table.update({"at": MICROS}, all=True),
+        "delete": lambda: table.delete(rows),
     }
     merge = lambda: table.merge(rows, when_matched_update=True, when_not_matched_insert=True)  # noqa: E731
     with pytest.warns(OrderingWarning, match=r"'at' has epochs of several units") as told:

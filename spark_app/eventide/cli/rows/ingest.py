@@ -18,6 +18,7 @@ from eventide.cli.rows.ingest_preview import PREVIEW_ROWS, preview
 from eventide.cli.rows.ingest_target import declared_types, refuse_contradictions
 from eventide.cli.settings import Settings, common_options, pairs_of, table_verb
 from eventide.formatting import format_size
+from eventide.options.streams import WRITE_OPERATION
 from eventide.rows.ordering_warnings import OrderingWarning
 from eventide.rows.writer import new_table
 from eventide.sources.finding import STDIN, SourceFinder
@@ -72,10 +73,9 @@ def _character(ctx: click.Context, param: click.Parameter, value: str | None) ->
     "--op",
     "operation",
     type=click.Choice([str(operation) for operation in WriteOperation]),
-    default=str(WriteOperation.UPSERT),
-    show_default=True,
     help="What to do with the rows. A delete needs only the columns of key and partition. An insert_overwrite replaces "
-    "the partitions of the rows, an insert_overwrite_table the whole table.",
+    "the partitions of the rows, an insert_overwrite_table the whole table.  [default: "
+    "hoodie.datasource.write.operation, else upsert]",
 )
 @click.option("--create", is_flag=True, help="Creates the table if it does not exist, with the columns of the sources.")
 @click.option(
@@ -153,7 +153,7 @@ def ingest(
     settings: Settings,
     table: str,
     sources: Sequence[str],
-    operation: str,
+    operation: str | None,
     create: bool,
     dry_run: bool,
     sanitize: bool,
@@ -176,6 +176,7 @@ def ingest(
     hoodie.write.table.version=VERSION: 6 or 8.
     """
     fields = {name: words.pop(name) for name in _FIELDS}
+    operation = operation or str(Options(settings.options).get(WRITE_OPERATION))
     csv = _Csv(**words)
     _check_usage(fields, sources, creates=create, stated_format=stated_format)
     if columns is not None and (operation != WriteOperation.UPSERT or create or add_columns):

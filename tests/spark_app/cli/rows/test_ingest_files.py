@@ -15,6 +15,7 @@ from eventide import Table
 from eventide.cli import eventide
 from eventide_adapters.storage.open import open_storage
 from eventide_core.config import Options
+from eventide_core.errors import ConfigError
 from support.backends import backend
 from support.command_line import Answer, content_of, run, run_json
 
@@ -533,3 +534,25 @@ def test_a_text_of_json_does_not_become_a_number_of_another_source(tmp_path: Pat
     (tmp_path / "y.json").write_text('{"id":"b","n":"7"}\n')
     message = refused(tmp_path / "t", tmp_path / "x.parquet", tmp_path / "y.json", *NEW)
     assert "column 'n' is string, and int64 before" in message
+
+
+OPERATION = "hoodie.datasource.write.operation"
+
+
+def test_the_option_of_the_operation_says_what_the_rows_are_for(tmp_path: Path) -> None:
+    path, source = tmp_path / "t", tmp_path / "rows.csv"
+    source.write_text("id,word\na,first\nb,first\n")
+    assert run("ingest", path, source, "--create", "--record-key", "id").exit_code == 0
+    source.write_text("id\na\n")
+    assert run("ingest", path, source, "--option", f"{OPERATION}=delete").stdout.startswith("delete at ")
+    assert Table.open(str(path)).snapshot().to_arrow()["id"].to_pylist() == ["b"]
+    source.write_text("id,word\nb,second\n")
+    refused = run("ingest", path, source, "--op", "upsert", "--option", f"{OPERATION}=delete")
+    assert (refused.exit_code, f"option {OPERATION}=delete contradicts upsert" in refused.stderr) == (2, True)
+    table = Table.open(str(path), {OPERATION: "insert_overwrite"})
+    rows = table.snapshot().to_arrow().select(["id", "word"])
+    for write in (table.upsert, table.insert, table.bulk_insert):
+        with pytest.raises(ConfigError, match="contradicts"):
+            write(rows)
+    table.delete(rows)
+    assert Table.open(str(path)).snapshot().to_arrow().num_rows == 0
