@@ -54,8 +54,8 @@ def _one_operation(facts: TableFacts, plan: CompactionPlan, op: PlannedOperation
     for path in sorted(merged & left):
         yield Finding(path, f"was both merged and left over by the compaction at {plan.instant}", _FULL)
     named = {stat.path for stat in facts.commits[plan.instant].stats if (stat.partition, stat.file_id) == _group(op)}
-    must = {op.path_of(op.new_base_name)} | {op.path_of(o.new_name) for o in op.left_overs if o.new_name is not None}
-    may = {op.path_of(op.carried_name)} if op.carried_name is not None else set[str]()
+    must = {op.new_base_path} | {op.path_of(o.new_name) for o in op.left_overs if o.new_name is not None}
+    may = set[str]() if op.carried_path is None else {op.carried_path}
     for path in sorted(must - named):
         yield Finding(path, f"is in the plan at {plan.instant}, but not in its commit", _FULL)
     for path in sorted(named - must - may):

@@ -55,7 +55,7 @@ from eventide_core.service.compaction.foreign_plan import Attempt, as_executed, 
 from eventide_core.service.compaction.merge_tasks import merge_tasks, run_tasks
 from eventide_core.service.facts.arrival import mark_sources
 from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep, PendingUpdate
-from eventide_core.service.rollback.compaction_files import made_files, marker_path
+from eventide_core.service.rollback.compaction_files import made_files
 from eventide_core.service.scheduling.planned_slices import is_as_planned
 from eventide_core.service.scheduling.schedule import wait_until
 from eventide_core.service.scheduling.settings import CompactionSettings
@@ -231,7 +231,7 @@ class ForeignCompactionRunner:
             return False
         named = self._named(config, instant)
         if named is not None:
-            lost = [op for op in executed.operations if op.path_of(op.new_base_name) not in named]
+            lost = [op for op in executed.operations if op.new_base_path not in named]
             self._remove([path for op in lost for path in op.made_paths], executed, lease)
             return True
         self._remove(made_files(executed), executed, lease)
@@ -278,11 +278,11 @@ class ForeignCompactionRunner:
         if lease is not None:
             lease.check()
         for op in executed.operations:
-            self.files.storage.delete(marker_path(executed.instant, op))
+            self.files.storage.delete(op.marker_path(executed.instant))
 
     def _is_ours(self, config: TableConfig, executed: CompactionPlan) -> bool:
         """Whether the existing commit names this attempt's files: an earlier run of the attempt put it."""
-        return self._named(config, executed.instant) == {op.path_of(op.new_base_name) for op in executed.operations}
+        return self._named(config, executed.instant) == {op.new_base_path for op in executed.operations}
 
     def is_held_by_other(self, config: TableConfig, pending: Instant) -> bool:
         """Whether another engine has begun the pending compaction."""

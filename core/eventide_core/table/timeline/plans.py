@@ -11,6 +11,7 @@ from enum import StrEnum
 
 from eventide_core.bulk_dataclass import bulk_dataclass
 from eventide_core.errors import PlanMismatchError
+from eventide_core.table.files.file_group_write import marker_directory
 from eventide_core.table.files.file_name import CHANGE_LOG_SUFFIX, BaseFileName, LogFileName, path_in
 from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.records.schema import AvroSchema
@@ -115,6 +116,18 @@ class PlannedOperation:
     rests_on_no_deletes: bool = False
 
     @property
+    def new_base_path(self) -> str:
+        return self.path_of(self.new_base_name)
+
+    @property
+    def carried_path(self) -> str | None:
+        return None if self.carried_name is None else self.path_of(self.carried_name)
+
+    @property
+    def change_log_path(self) -> str | None:
+        return None if self.change_log_name is None else self.path_of(self.change_log_name)
+
+    @property
     def change_log_name(self) -> str | None:
         """The name of the change log, with the write token of the base file; None if the compaction writes none.
 
@@ -124,6 +137,10 @@ class PlannedOperation:
         if not self.captures_changes or self.base_path is None or base is None:
             return None
         return str(LogFileName(base.file_id, base.instant, 1, base.write_token, CHANGE_LOG_SUFFIX))
+
+    def marker_path(self, instant: str) -> str:
+        """The base file's marker, by which Hudi finds the file when it rolls back the attempt of the plan at `instant`."""
+        return f"{marker_directory(instant)}/{self.new_base_path}.marker.CREATE"
 
     @property
     def new_log_names(self) -> tuple[str, ...]:
