@@ -122,7 +122,7 @@ class CompactionDrafter:
         if is_ahead(threshold_ms, self.files.clock.now_ms()):
             notes += (f"T {format_timestamp(threshold_ms)} is more than a day later than the clock",)
         is_reached, exactness = False, None
-        if request.is_for_t and published_ms is not None and event_time_field == state.cut_field:
+        if request.is_for_t and published_ms is not None and event_time_field == state.published_cut.event_time_field:
             is_reached = _is_reached(asked_ms, published_ms, facts)
             if request.cut is CutMode.EXACT and asked_ms <= published_ms:
                 exactness = self.exact.check_reached(state, event_time_field, asked_ms)

@@ -18,7 +18,7 @@ engine ran has none of these keys.
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from eventide_core.errors import CorruptTimelineError
 from eventide_core.table.files.file_name import path_in
@@ -191,6 +191,9 @@ class CompactionExtraMetadata:
             f"the compaction at {self.instant} has {key}={self.texts[key][:80]!r}, {what}; roll it back and "
             "compact again"
         )
+
+
+NO_CUT_YET: Final = CompactionExtraMetadata("", {})
 
 
 def publications_of(commits: Mapping[str, CommitMetadata]) -> dict[str, CompactionExtraMetadata]:

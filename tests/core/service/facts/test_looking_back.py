@@ -126,7 +126,7 @@ def test_the_cut_of_an_archived_compaction_holds(version: int) -> None:
     times = ((1, None), (3, None)) if version == 6 else ((1, 2), (3, 4))
     archive = Archive({_write(*times[0]): _cut(100), _write(*times[1]): _cut(200)})
     state = _state({_write(7, None if version == 6 else 8): _says()}, archive, version=version, ended=(1, 3))
-    assert (state.cut_ms, state.cut_field) == (200, "ts")
+    assert (state.cut_ms, state.published_cut.event_time_field) == (200, "ts")
 
 
 def test_the_archive_is_not_asked_for_a_cut_in_a_table_that_eventide_never_compacted() -> None:
