@@ -104,7 +104,6 @@ class TestSummary:
         )
         summary = summary_of(ArrowLogContent(storage), log, SHAPE)
         assert summary.event_times == EventTimeRange(1700000001000, 1700000009000, 1)
-        assert summary.path == log.path
         assert set(summary.instants) == {T1, T2}
         assert (summary.delete_count, summary.rolled_back) == (0, frozenset())
 

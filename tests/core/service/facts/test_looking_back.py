@@ -175,7 +175,6 @@ class Content:
         times = EventTimeRange(self.least_ms, 300)
         return [
             LogSummary(
-                log.path,
                 times,
                 frozenset({_t(1)}),
                 0,
@@ -184,7 +183,7 @@ class Content:
                 has_merged_block=False,
                 has_partial_updates=False,
             )
-            for log in logs
+            for _ in logs
         ]
 
 
