@@ -297,7 +297,8 @@ class _Picked:
         if self.wait:
             whys.append(self._why_some_wait(moment))
         notes = [_held_back(why, cut_ms, published_ms) for why in whys]
-        unjudged = sum(selection.unjudged_records for selection in self.now)
+        merged = (fact for selection in self.now for fact in (*selection.compacted, *selection.early))
+        unjudged = sum(fact.uncompacted.unreadable_records for fact in merged)
         if unjudged:
             records = counted(unjudged, "record")
             notes.append(f"merges {records} with an event time that cannot be read, whether before T or not")

@@ -129,7 +129,9 @@ class TableState:
         if ends.undone:
             # An archived writer may have shared its instant with a plan that was undone.
             counting = (
-                t for t in ends.undone_instants if not (timeline.is_archived(t) and archive.find(t) is not None)
+                t
+                for t in {record.partition(".")[0] for record in ends.undone}
+                if not (timeline.is_archived(t) and archive.find(t) is not None)
             )
             timeline = timeline.with_undone(timeline.undone.union(counting))
         if config.layout.names_logs_by_write:
