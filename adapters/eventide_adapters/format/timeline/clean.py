@@ -7,7 +7,7 @@ and accepts it only if it is the name of a base or log file.
 from typing import Any
 
 from eventide_adapters.format.timeline.container import ContainerSchema, read_container, write_container
-from eventide_adapters.format.timeline.document import Document, corrupt
+from eventide_adapters.format.timeline.document import Document
 from eventide_adapters.format.timeline.rollback import absolute_path
 from eventide_adapters.format.timeline.stored_names import checked_partition, data_file_names
 from eventide_core.cure import Cure
@@ -95,8 +95,6 @@ def encode_clean(metadata: CleanMetadata) -> bytes:
 
 def decode_clean(data: bytes, path: str) -> CleanMetadata:
     """The metadata of a completed clean. Raises CorruptTimelineError."""
-    if not data:
-        raise corrupt(path, "is empty, though its instant has completed")
     document = read_container(data, path)
     partitions = document.document("partitionMetadata")
     by_partition = {partition: partitions.document(partition) for partition in partitions.values}
