@@ -75,7 +75,7 @@ def finished(text: str) -> object:
     storage.put("base.parquet", sink.getvalue())
     shape = RecordShape(AvroSchema.of("{}"), MergeRule.COMMIT_TIME_ORDERING, (), None)
     blocks = BlockFilter(frozenset(), "0")
-    op = PlannedOperation("", "f", INSTANT, None, 0, (), (), "base.parquet", None, None, "")
+    op = PlannedOperation("", "f", INSTANT, None, 0, (), "base.parquet", "")
     task = MergeTask(INSTANT, op, LinkMode.COPY, shape, blocks, ParquetCodec.GZIP)
     return SliceCompactor(storage, ArrowSliceMerger(storage)).finished(task)
 

@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime
 
 from eventide_core.action.compaction.change_capture import with_change_logs, without_early_records, writes_change_logs
 from eventide_core.action.compaction.link_choice import choose_link
-from eventide_core.action.compaction.planner import PlanTerms, plan_compaction, plan_whole_slices
+from eventide_core.action.compaction.planner import plan_compaction, plan_whole_slices
 from eventide_core.action.compaction.quiet_moment import (
     BackdatingFacts,
     QuietMoment,
@@ -94,8 +94,8 @@ class CompactionDrafter:
 
     def draft_of_copy_on_write(self, state: TableState) -> DraftPlan:
         """The draft of a copy-on-write table: nothing to do, whatever the request."""
-        terms = PlanTerms(None, CutMode.FILE, None, state.known_schema or AvroSchema.of(""), state.config.layout, ())
-        plan = plan_whole_slices((), unused_instant(state, self.files.clock), terms, reason="")
+        schema = state.known_schema or AvroSchema.of("")
+        plan = plan_whole_slices((), unused_instant(state, self.files.clock), schema)
         return DraftPlan(plan, "none", None, COMPLETE, 0, (), None, nothing=_COPY_ON_WRITE)
 
     def _by_event_time(
@@ -143,19 +143,19 @@ class CompactionDrafter:
             moment.back,
             is_exclusive=self.settings.is_exclusive,
         )
-        terms = PlanTerms(
-            cut_ms,
-            request.cut,
-            event_time_field,
-            state.schema,
-            state.config.layout,
-            _partitions_with_logs(slices, {s.facts.file_slice.file_group for s in picked.now if not s.left_overs}),
-        )
         uncompacted = _left_uncompacted(facts, picked.now)
         ranges = [times for _, of_slice in uncompacted for times in of_slice]
         predicted = freshness(published_ms if cut_ms is None else cut_ms, ranges, 0)
         is_exact = request.cut is CutMode.EXACT
-        plan = plan_compaction(picked.now, choose_link(picked.now, about_links), terms)
+        plan = replace(
+            plan_compaction(picked.now, choose_link(picked.now, about_links), state.schema, state.config.layout),
+            cut_ms=cut_ms,
+            cut=request.cut,
+            event_time_field=event_time_field,
+            partitions_with_logs=_partitions_with_logs(
+                slices, {s.facts.file_slice.file_group for s in picked.now if not s.left_overs}
+            ),
+        )
         if picked.now and state.config.layout.records_completion_times:
             notes += note_on_savepoints(state.timeline, plan.instant)
         return DraftPlan(
@@ -230,8 +230,8 @@ class CompactionDrafter:
             (file_slice.log_files for file_slice in chosen), state.blocks_of_slices(), state.shape(None)
         )
         with_logs = _partitions_with_logs(slices, {file_slice.file_group for file_slice in chosen})
-        terms = PlanTerms(None, CutMode.FILE, None, state.schema, state.config.layout, with_logs)
-        plan = plan_whole_slices(chosen, moment.instant, terms, reason=f"{strategy} takes the whole slice")
+        reason = f"{strategy} takes the whole slice"
+        plan = plan_whole_slices(chosen, moment.instant, state.schema, with_logs, reason=reason)
         return DraftPlan(
             plan,
             str(strategy),

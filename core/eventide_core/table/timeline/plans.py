@@ -107,11 +107,11 @@ class PlannedOperation:
     base_path: str | None
     base_size: int
     compacted: tuple[PlannedLog, ...]
-    left_overs: tuple[LeftOver, ...]
     new_base_name: str
-    carried_name: str | None
-    fallback: FallbackReason | None
     reason: str
+    left_overs: tuple[LeftOver, ...] = ()
+    carried_name: str | None = None
+    fallback: FallbackReason | None = None
     captures_changes: bool = False
     rests_on_no_deletes: bool = False
 
@@ -186,14 +186,14 @@ class CompactionPlan:
     """
 
     instant: str
-    cut_ms: int | None
-    cut: CutMode
-    link_mode: LinkMode
-    link_reason: str
-    event_time_field: str | None
     operations: tuple[PlannedOperation, ...]
     schema: AvroSchema
-    partitions_with_logs: tuple[str, ...]
+    link_mode: LinkMode
+    link_reason: str
+    cut_ms: int | None = None
+    cut: CutMode = CutMode.FILE
+    event_time_field: str | None = None
+    partitions_with_logs: tuple[str, ...] = ()
 
     @property
     def file_groups(self) -> tuple[tuple[str, str], ...]:

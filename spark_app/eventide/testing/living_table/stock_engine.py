@@ -170,10 +170,7 @@ def _merge(application: Application, state: Any, instant: str) -> dict[str, tupl
             base_path=f"{partition}/{operation['dataFilePath']}" if operation["dataFilePath"] else None,
             base_size=0,
             compacted=tuple(PlannedLog(log, len(storage.read(log)), None) for log in logs),
-            left_overs=(),
             new_base_name=f"{file_id}_{number}-77-77_{instant}.parquet",
-            carried_name=None,
-            fallback=None,
             reason="",
         )
         shape, blocks = state.shape(None), state.blocks()
