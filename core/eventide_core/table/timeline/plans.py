@@ -143,6 +143,11 @@ class PlannedOperation:
         return f"{marker_directory(instant)}/{self.new_base_path}.marker.CREATE"
 
     @property
+    def linked(self) -> Mapping[str, LeftOver]:
+        """The left-overs that get a file in the new slice, by its path."""
+        return {self.path_of(left.new_name): left for left in self.left_overs if left.new_name is not None}
+
+    @property
     def new_log_names(self) -> tuple[str, ...]:
         """The names of the plan's log files in the new slice, in reader order."""
         carried = () if self.carried_name is None else (self.carried_name,)
@@ -222,7 +227,7 @@ class CompactionPlan:
         """The total size of the copies; 0 if new names are sufficient."""
         if self.link_mode is not LinkMode.COPY:
             return 0
-        return sum(left.log_file.size for op in self.operations for left in op.left_overs if left.new_name is not None)
+        return sum(left.log_file.size for op in self.operations for left in op.linked.values())
 
     @property
     def fallbacks(self) -> Mapping[FallbackReason, int]:
