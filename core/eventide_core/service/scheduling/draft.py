@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 
 from eventide_core.action.compaction.change_capture import with_change_logs, without_early_records, writes_change_logs
-from eventide_core.action.compaction.link_choice import choose_link
+from eventide_core.action.compaction.link_choice import LinkChoiceFacts, choose_link
 from eventide_core.action.compaction.planner import plan_compaction, plan_whole_slices
 from eventide_core.action.compaction.quiet_moment import (
     BackdatingFacts,
@@ -24,8 +24,9 @@ from eventide_core.action.compaction.trigger import Due, Trigger, due, trigger_r
 from eventide_core.action.freshness.arrival import silence, vouched_ms
 from eventide_core.action.freshness.freshness import COMPLETE, freshness, publishable_cut
 from eventide_core.action.query.offending_log_files import offending_log_files
-from eventide_core.config import Options
+from eventide_core.config import LinkChoice, Options
 from eventide_core.errors import counted, format_timestamp
+from eventide_core.ports import Capability
 from eventide_core.service.facts.arrival import ArrivalReader
 from eventide_core.service.facts.event_time_field import event_time_field_of
 from eventide_core.service.facts.exact_view import ExactViews
@@ -34,7 +35,6 @@ from eventide_core.service.facts.moments import differing_clocks
 from eventide_core.service.facts.planning import (
     backdated_compactions,
     backdating_facts,
-    link_choice_facts,
     unused_instant,
 )
 from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
@@ -135,14 +135,7 @@ class CompactionDrafter:
             state, shape, strategy, facts, threshold_ms, request.cut, moment.instant, captures_changes=captures_changes
         )
         cut_ms = publishable_cut(threshold_ms, picked.left_out_below(facts, moment.instant), published_ms)
-        about_links = link_choice_facts(
-            state,
-            self.files.storage,
-            request.link_choice,
-            moment.instant,
-            moment.back,
-            is_exclusive=self.settings.is_exclusive,
-        )
+        about_links = self._link_facts(state, request.link_choice, moment)
         uncompacted = _left_uncompacted(facts, picked.now)
         ranges = [times for _, of_slice in uncompacted for times in of_slice]
         predicted = freshness(published_ms if cut_ms is None else cut_ms, ranges, 0)
@@ -173,6 +166,20 @@ class CompactionDrafter:
             held=_held(uncompacted, threshold_ms),
             exactness=exactness,
             nothing=silence(vouched),
+        )
+
+    def _link_facts(self, state: TableState, choice: LinkChoice, moment: "_Moment") -> LinkChoiceFacts:
+        # Probing a storage makes and removes a link, so it is done only if the answer matters.
+        may_link = self.settings.is_exclusive and choice in (LinkChoice.AUTO, LinkChoice.SYMLINK)
+        capabilities = self.files.storage.capabilities if may_link else Capability.NONE
+        return LinkChoiceFacts(
+            choice=choice,
+            is_exclusive=self.settings.is_exclusive,
+            has_symlinks=Capability.SYMLINK in capabilities,
+            has_server_copies=Capability.SERVER_COPY in capabilities,
+            layout=state.config.layout,
+            moment=moment.instant,
+            back=moment.back,
         )
 
     def _pick(
