@@ -4,8 +4,9 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-from eventide_core.service.transaction.steps import OTHER_FILES, STEPS, Kind
+from eventide_core.service.transaction.steps import FENCES, Kind
 from eventide_core.table.timeline.instant import State
+from support.reference_pages.step_texts import OTHER_FILES, STEPS
 
 SERVICE = Path(__file__).parents[2] / "core/eventide_core/service"
 PUTS = {"put", "put_if_absent", "copy_if_absent", "link_if_absent", "open_output"}
@@ -39,4 +40,8 @@ def test_no_module_but_the_transaction_asks_for_the_path_of_an_instant_to_put_it
 
 
 def test_every_action_ends_with_a_completed_file() -> None:
-    assert {kind for kind, state in STEPS if state is State.COMPLETED} == set(Kind)
+    assert {kind for kind, state in FENCES if state is State.COMPLETED} == set(Kind)
+
+
+def test_the_page_of_steps_has_each_file_of_an_action() -> None:
+    assert STEPS.keys() == FENCES.keys()

@@ -142,7 +142,7 @@ def test_the_cut_outlives_the_commit_that_published_it(
     assert state.timeline.is_archived(instant)
     assert instant in {i.requested_time for i in state.archived_writes()}
     assert plan.cut_ms is not None
-    assert (state.cut_ms, state.cut_field) == (plan.cut_ms, "event_ts")
+    assert (state.cut_ms, state.published_cut.event_time_field) == (plan.cut_ms, "event_ts")
     earlier = table.plan_compaction(table.freshness().watermark_ms)
     assert earlier.is_reached
 

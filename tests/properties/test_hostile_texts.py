@@ -32,7 +32,7 @@ from eventide_core.table.records.record_shape import RecordShape
 from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.settings.stream_batch import BATCH_KEY, batches_of
 from eventide_core.table.timeline.outcome_file import OUTCOME_DIRECTORY
-from eventide_core.table.timeline.plans import LinkMode
+from eventide_core.table.timeline.plans import LinkMode, PlannedOperation
 from support import golden
 
 INSTANT = "20261121000000000"
@@ -75,22 +75,8 @@ def finished(text: str) -> object:
     storage.put("base.parquet", sink.getvalue())
     shape = RecordShape(AvroSchema.of("{}"), MergeRule.COMMIT_TIME_ORDERING, (), None)
     blocks = BlockFilter(frozenset(), "0")
-    task = MergeTask(
-        "",
-        "f",
-        INSTANT,
-        None,
-        (),
-        (),
-        {},
-        LinkMode.COPY,
-        None,
-        "base.parquet",
-        "marker",
-        shape,
-        blocks,
-        ParquetCodec.GZIP,
-    )
+    op = PlannedOperation("", "f", INSTANT, None, 0, (), "base.parquet", "")
+    task = MergeTask(INSTANT, op, LinkMode.COPY, shape, blocks, ParquetCodec.GZIP)
     return SliceCompactor(storage, ArrowSliceMerger(storage)).finished(task)
 
 

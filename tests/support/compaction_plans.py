@@ -13,7 +13,6 @@ from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.timeline.plans import (
     CompactionPlan,
-    CutMode,
     LeftOver,
     LinkMode,
     PlannedLog,
@@ -46,8 +45,9 @@ def sample_plan(link_mode: LinkMode = LinkMode.COPY) -> CompactionPlan:
         fallback=None,
         reason="two logs hold records before T",
     )
+    schema = AvroSchema.of("{}")
     return CompactionPlan(
-        C, 1000, CutMode.FILE, link_mode, "asked for", "ts", (operation,), AvroSchema.of("{}"), ("part=a",)
+        C, (operation,), schema, link_mode, "asked for", 1000, event_time_field="ts", partitions_with_logs=("part=a",)
     )
 
 

@@ -1,17 +1,17 @@
 """One slice that is partially compacted: its files, its task, and its executor."""
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 from eventide_adapters.format.merge.slice_merger import ArrowSliceMerger
 from eventide_core.config import ParquetCodec
-from eventide_core.ports import LinkedLog, LogRange, MergeTask, Storage
+from eventide_core.ports import MergeTask, Storage
 from eventide_core.service.compaction.compact_slice import SliceCompactor
 from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import RecordShape
 from eventide_core.table.records.schema import AvroSchema
-from eventide_core.table.timeline.plans import LinkMode
+from eventide_core.table.timeline.plans import LeftOver, LinkMode, PlannedLog, PlannedOperation
 from support.slice_files import SCHEMA, base_file, data_block, delete_block, row
 
 D0, D1, D2, D3 = (f"2026010100000000{i}" for i in range(4))
@@ -36,19 +36,36 @@ FILES = {
 }
 
 
+def logged(path: str, size: int | None = None) -> PlannedLog:
+    return PlannedLog(path, len(FILES[path]) if size is None else size, None)
+
+
+def name_of(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+OPERATION = PlannedOperation(
+    partition="part=a",
+    file_id="f-0",
+    base_instant=D0,
+    base_path=BASE,
+    base_size=len(FILES[BASE]),
+    compacted=(logged(LOGS[0]),),
+    left_overs=tuple(LeftOver(logged(log), name_of(copy)) for log, copy in zip(LOGS[1:], COPIES, strict=True)),
+    new_base_name=name_of(NEW_BASE),
+    carried_name=name_of(CARRIED),
+    fallback=None,
+    reason="",
+)
+
+
 def task(**changes: Any) -> MergeTask:
+    """The task, with other fields of its operation or of its own."""
+    of_operation = {field.name: changes.pop(field.name) for field in fields(OPERATION) if field.name in changes}
     made = MergeTask(
-        partition="part=a",
-        file_id="f-0",
         instant=C,
-        base_path=BASE,
-        merged=(LogRange(LOGS[0], len(FILES[LOGS[0]])),),
-        left_overs=tuple(LinkedLog(log, len(FILES[log]), copy) for log, copy in zip(LOGS[1:], COPIES, strict=True)),
-        early={},
+        op=replace(OPERATION, **of_operation),
         link_mode=LinkMode.COPY,
-        carried_path=CARRIED,
-        new_base_path=NEW_BASE,
-        marker_path=MARKER,
         shape=RecordShape(AvroSchema.of(SCHEMA), MergeRule.EVENT_TIME_ORDERING, ("ts",), "ts"),
         blocks=BlockFilter(frozenset({D0, D1, D2, D3}), D0),
         codec=ParquetCodec.ZSTD,

@@ -21,7 +21,6 @@ from eventide_core.table.timeline.clean_metadata import CleaningPolicy, CleanPla
 from eventide_core.table.timeline.instant import Action
 from eventide_core.table.timeline.plans import (
     CompactionPlan,
-    CutMode,
     ForeignPlan,
     LeftOver,
     LinkMode,
@@ -113,9 +112,8 @@ def _plan() -> CompactionPlan:
         fallback=None,
         reason="",
     )
-    return CompactionPlan(
-        INSTANT, 1, CutMode.FILE, LinkMode.COPY, "", "ms", (operation,), AvroSchema.of('"string"'), ()
-    )
+    schema = AvroSchema.of('"string"')
+    return CompactionPlan(INSTANT, (operation,), schema, LinkMode.COPY, "", 1, event_time_field="ms")
 
 
 def _touched_by_clean(data: bytes, path: str) -> Iterable[str]:

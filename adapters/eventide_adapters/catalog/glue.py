@@ -11,7 +11,13 @@ from eventide_adapters.extras import install_command
 from eventide_core.config import Options
 from eventide_core.config.option import TEXT, optional
 from eventide_core.errors import CatalogError, ConfigError
-from eventide_core.table.catalog.catalog_table import EXTERNAL_TABLE, CatalogColumn, CatalogPartition, CatalogTable
+from eventide_core.table.catalog.catalog_table import (
+    EXTERNAL,
+    CatalogColumn,
+    CatalogPartition,
+    CatalogTable,
+    batches_of,
+)
 
 GLUE_REGION = optional(
     "hoodie.aws.glue.region",
@@ -83,7 +89,7 @@ class GlueCatalog:
         made = {
             "Name": table.name,
             "TableType": table.kind,
-            "Parameters": _parameters(table),
+            "Parameters": table.parameters,
             "PartitionKeys": _columns(table.partition_columns),
             "StorageDescriptor": _described(table, table.location),
         }
@@ -100,7 +106,7 @@ class GlueCatalog:
         described = _described(table, storage["Location"])
         described["Columns"] = [of_name.get((one.name, one.type)) or _column(one) for one in table.columns]
         changed = {key: value for key, value in raw.items() if key not in _READ_ONLY}
-        changed |= {"Parameters": _parameters(table), "StorageDescriptor": {**storage, **described}}
+        changed |= {"Parameters": table.parameters, "StorageDescriptor": {**storage, **described}}
         if table.partition_columns and table.columns != there.columns:
             self.move_partitions(table, self.partitions(table))  # which have columns of their own
         with self._asking(f"change the table {table}"):
@@ -117,7 +123,7 @@ class GlueCatalog:
             )
 
     def add_partitions(self, table: CatalogTable, partitions: Sequence[CatalogPartition]) -> None:
-        for some in _batches(partitions, _WRITTEN_AT_ONCE):
+        for some in batches_of(partitions, _WRITTEN_AT_ONCE):
             self._change(
                 f"add partitions to {table}",
                 self._client.batch_create_partition,
@@ -127,7 +133,7 @@ class GlueCatalog:
             )
 
     def move_partitions(self, table: CatalogTable, partitions: Sequence[CatalogPartition]) -> None:
-        for some in _batches(partitions, _WRITTEN_AT_ONCE):
+        for some in batches_of(partitions, _WRITTEN_AT_ONCE):
             self._change(
                 f"change partitions of {table}",
                 self._client.batch_update_partition,
@@ -139,7 +145,7 @@ class GlueCatalog:
             )
 
     def drop_partitions(self, table: CatalogTable, partitions: Sequence[CatalogPartition]) -> None:
-        for some in _batches(partitions, _DROPPED_AT_ONCE):
+        for some in batches_of(partitions, _DROPPED_AT_ONCE):
             self._change(
                 f"drop partitions of {table}",
                 self._client.batch_delete_partition,
@@ -201,12 +207,8 @@ def _table_of(raw: Mapping[str, Any]) -> CatalogTable:
         output_format=storage.get("OutputFormat") or "",
         serde=serde.get("SerializationLibrary") or "",
         serde_properties=dict(serde.get("Parameters") or {}),
-        properties={key: value for key, value in (raw.get("Parameters") or {}).items() if key != "EXTERNAL"},
+        properties={key: value for key, value in (raw.get("Parameters") or {}).items() if key != EXTERNAL},
     )
-
-
-def _parameters(table: CatalogTable) -> dict[str, str]:
-    return {**({"EXTERNAL": "TRUE"} if table.kind == EXTERNAL_TABLE else {}), **table.properties}
 
 
 def _named(table: CatalogTable) -> dict[str, str]:
@@ -237,7 +239,3 @@ def _column(column: CatalogColumn) -> dict[str, str]:
 
 def _columns_of(columns: Sequence[Mapping[str, Any]] | None) -> tuple[CatalogColumn, ...]:
     return tuple(CatalogColumn(one["Name"].lower(), one["Type"].lower()) for one in columns or ())
-
-
-def _batches(partitions: Sequence[CatalogPartition], size: int) -> Iterator[Sequence[CatalogPartition]]:
-    return (partitions[i : i + size] for i in range(0, len(partitions), size))

@@ -12,14 +12,19 @@ from typing import Any, TypeVar, cast
 from eventide_adapters.catalog.metastore_address import Address
 from eventide_adapters.extras import install_command
 from eventide_core.errors import CatalogError, ConfigError
-from eventide_core.table.catalog.catalog_table import EXTERNAL_TABLE, CatalogColumn, CatalogPartition, CatalogTable
+from eventide_core.table.catalog.catalog_table import (
+    EXTERNAL,
+    CatalogColumn,
+    CatalogPartition,
+    CatalogTable,
+    batches_of,
+)
 
 T = TypeVar("T")
 
 TIMEOUT_MS = 120_000  # a metastore that adds a thousand partitions lists their directories
 PARTITIONS_AT_ONCE = 1000  # Hudi's batch
 ALL_PARTITIONS = -1
-_EXTERNAL = "EXTERNAL"  # Hive's second property for the table kind
 # Otherwise, the metastore lists every file of the table at each change.
 _NO_STATISTICS = {"DO_NOT_UPDATE_STATS": "true"}
 
@@ -61,7 +66,7 @@ class HiveMetastore:
             retention=0,
             sd=self._described(table, table.location),
             partitionKeys=self._columns(table.partition_columns),
-            parameters=_parameters(table),
+            parameters=table.parameters,
             tableType=table.kind,
         )
         with self._asking(f"create the table {table}"):
@@ -77,7 +82,7 @@ class HiveMetastore:
         raw.sd.inputFormat, raw.sd.outputFormat = table.input_format, table.output_format
         raw.sd.serdeInfo.serializationLib = table.serde
         raw.sd.serdeInfo.parameters = dict(table.serde_properties)
-        raw.parameters = _parameters(table)
+        raw.parameters = table.parameters
         context = self._context({"CASCADE": "true"} if cascades else {})
         with self._asking(f"change the table {table}"):
             self._client.alter_table_with_environment_context(table.database, table.name, raw, context)
@@ -88,7 +93,7 @@ class HiveMetastore:
         return tuple(CatalogPartition(tuple(one.values), one.sd.location) for one in partitions)
 
     def add_partitions(self, table: CatalogTable, partitions: Sequence[CatalogPartition]) -> None:
-        for some in _batches(partitions):
+        for some in batches_of(partitions, PARTITIONS_AT_ONCE):
             request = self._thrift.AddPartitionsRequest(
                 dbName=table.database,
                 tblName=table.name,
@@ -100,7 +105,7 @@ class HiveMetastore:
                 self._client.add_partitions_req(request)
 
     def move_partitions(self, table: CatalogTable, partitions: Sequence[CatalogPartition]) -> None:
-        for some in _batches(partitions):
+        for some in batches_of(partitions, PARTITIONS_AT_ONCE):
             with self._asking(f"move partitions of {table}"):
                 moved = [self._partition(table, one) for one in some]
                 self._client.alter_partitions(table.database, table.name, moved)
@@ -184,20 +189,12 @@ def _table_of(raw: Any) -> CatalogTable:
         output_format=sd.outputFormat or "",
         serde=(serde.serializationLib if serde else None) or "",
         serde_properties=dict((serde.parameters if serde else None) or {}),
-        properties={key: value for key, value in (raw.parameters or {}).items() if key != _EXTERNAL},
+        properties={key: value for key, value in (raw.parameters or {}).items() if key != EXTERNAL},
     )
-
-
-def _parameters(table: CatalogTable) -> dict[str, str]:
-    return {**({_EXTERNAL: "TRUE"} if table.kind == EXTERNAL_TABLE else {}), **table.properties}
 
 
 def _columns_of(columns: Sequence[Any] | None) -> tuple[CatalogColumn, ...]:
     return tuple(CatalogColumn(one.name.lower(), one.type.lower()) for one in columns or ())
-
-
-def _batches(partitions: Sequence[CatalogPartition]) -> Iterator[Sequence[CatalogPartition]]:
-    return (partitions[i : i + PARTITIONS_AT_ONCE] for i in range(0, len(partitions), PARTITIONS_AT_ONCE))
 
 
 def metastore_client(addresses: Sequence[Address]) -> Any:

@@ -164,13 +164,7 @@ def open_push_gateway(options: Options) -> PushGateway:
 
 def _job(options: Options) -> str:
     job = options.get(PUSHGATEWAY_JOB)
-    return f"{job}-{_suffix()}" if options.get(PUSHGATEWAY_RANDOM_JOB) else job
-
-
-@cache
-def _suffix() -> str:
-    """The suffix of this process, which stays the same so that its pushes replace each other."""
-    return token_hex(4)
+    return f"{job}-{token_hex(4)}" if options.get(PUSHGATEWAY_RANDOM_JOB) else job
 
 
 def _labels(options: Options) -> tuple[tuple[str, str], ...]:

@@ -6,8 +6,8 @@ lost may report that the name was taken. eventide treats that like a faster proc
 """
 
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
@@ -15,10 +15,9 @@ from typing import Any, Final, cast
 
 import fsspec
 
+from eventide_adapters.storage.objects.cloud import answering
 from eventide_adapters.storage.objects.contract import StoredObject
-from eventide_adapters.storage.refusals import storage_error
-from eventide_adapters.storage.secret_texts import harmless, secrets_in, without_secrets
-from eventide_core.errors import EventideError, StorageError
+from eventide_core.errors import StorageError
 
 # The packages' keys for the modification time.
 _MODIFIED: Final = ("mtime", "last_modified", "created")
@@ -42,10 +41,6 @@ class FsspecObjects:
     @property
     def where(self) -> str:
         return f"the store of {self.protocol}://{self.bucket}"
-
-    @property
-    def _secrets(self) -> tuple[str, ...]:
-        return secrets_in(self.settings)
 
     def head(self, key: str) -> StoredObject | None:
         with self._answering("look at", key):
@@ -123,16 +118,8 @@ class FsspecObjects:
         times = [entry[name] for name in _MODIFIED if isinstance(entry.get(name), datetime)]
         return StoredObject(self._key(entry), int(entry["size"]), int(times[0].timestamp() * 1000) if times else 0)
 
-    @contextmanager
-    def _answering(self, verb: str, key: str) -> Iterator[None]:
-        try:
-            yield
-        except EventideError:
-            raise
-        except Exception as failure:  # each package has different errors
-            shown = without_secrets(str(failure), self._secrets)
-            message = f"cannot {verb} {key!r} in {self.where}: {shown}"
-            raise storage_error(message, failure) from harmless(failure, self._secrets)
+    def _answering(self, verb: str, key: str) -> AbstractContextManager[None]:
+        return answering(verb, key, self.where, self.settings)
 
 
 @lru_cache(maxsize=32)

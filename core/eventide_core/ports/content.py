@@ -27,7 +27,6 @@ class LogSummary:
     the first torn bytes that name no write.
     """
 
-    path: str
     event_times: EventTimeRange
     instants: frozenset[str]
     delete_count: int

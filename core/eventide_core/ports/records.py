@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from eventide_core.config import ParquetCodec
 from eventide_core.ports.storage import OutputFile
@@ -13,57 +13,25 @@ from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.records.supplemental_logging import SupplementalLogging
 from eventide_core.table.settings.write_shape import SchemaRules, WriteShape
 from eventide_core.table.timeline.commit_metadata import WriteStat
-from eventide_core.table.timeline.plans import LinkMode
-
-
-class LogRange(NamedTuple):
-    """The first `size` bytes of a log file."""
-
-    path: str
-    size: int
-
-
-class LinkedLog(NamedTuple):
-    """The first `size` bytes of a log file that a compaction leaves over.
-
-    `target` is the name that it is linked or copied to; None if it stays where it is.
-    """
-
-    path: str
-    size: int
-    target: str | None
+from eventide_core.table.timeline.plans import LinkMode, PlannedOperation
 
 
 @dataclass(frozen=True, slots=True)
 class MergeTask:
-    """One slice to compact: merge `merged` into the base, and keep `left_overs` visible. Paths from the root.
+    """One slice to compact, as `op` of the plan at `instant` says: a retry makes the same files.
 
-    `base_path` is None if the slice has no base file; `new_base_path`, in whose name `instant` is, is the same in a retry.
-    `left_overs` are in reader order. Of those in `early`, by path, the records before a time are merged as well, and those
-    without an event time. `link_mode` is how a left-over gets its `target`. `carried_path` is the log file that carries
-    tombstones that beat a left-over record. `marker_path` is created before the base file. `blocks` decides which blocks of
-    `merged` count; `codec` is that of the new base file. `change_log_path` is None if the compaction writes no change log;
-    `logged` is what it would hold. With `rests_on_no_deletes`, a delete among what is merged raises PlanMismatchError: the
-    plan can't have known of it.
+    `link_mode` is how a left-over gets its new name. `blocks` decides which blocks of the merged log files count, `codec` is
+    that of the new base file, and `logged` is what a change log holds. A delete among what is merged raises
+    PlanMismatchError if `op` rests on there being none: the plan can't have known of it.
     """
 
-    partition: str
-    file_id: str
     instant: str
-    base_path: str | None
-    merged: tuple[LogRange, ...]
-    left_overs: tuple[LinkedLog, ...]
-    early: Mapping[str, int]
+    op: PlannedOperation
     link_mode: LinkMode
-    carried_path: str | None
-    new_base_path: str
-    marker_path: str
     shape: RecordShape
     blocks: BlockFilter
     codec: ParquetCodec
-    change_log_path: str | None = None
     logged: SupplementalLogging = SupplementalLogging.DATA_BEFORE_AFTER
-    rests_on_no_deletes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +47,8 @@ class MergeResult:
     `log_blocks`: the blocks that they were in.
     `merged_keys`: how many keys the log files hold.
     `carried_tombstones`: those in the carried log file, which has `carried_size`; None if there is none.
-    `uncompacted_from_ms`, of each left-over in `early`: the least event time of its records that are not in the new base;
-        None if all are.
+    `uncompacted_from_ms`, of each left-over that is merged early: the least event time of its records outside the new
+        base; None if all are in it.
     `base_checksum`, `carried_checksum`: those of the base file and of the carried log file, set once they are written.
     `change_log_size`: None if there is no change log.
     """

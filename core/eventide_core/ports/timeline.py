@@ -6,7 +6,7 @@ from typing import Protocol
 
 from eventide_core.ports.locking import Lease
 from eventide_core.table.timeline.archived_timeline import MergeLimits
-from eventide_core.table.timeline.clean_metadata import CleanMetadata, CleanPlan
+from eventide_core.table.timeline.clean_metadata import CleanPlan
 from eventide_core.table.timeline.commit_metadata import CommitMetadata
 from eventide_core.table.timeline.instant import Instant
 from eventide_core.table.timeline.plans import CompactionPlan, ForeignPlan
@@ -39,9 +39,9 @@ class MetadataCodec(Protocol):
 
     def encode_clean_plan(self, plan: CleanPlan, root: str) -> bytes: ...
 
-    def decode_clean(self, data: bytes, path: str) -> CleanMetadata: ...
+    def decode_clean(self, data: bytes, path: str) -> CleanPlan: ...
 
-    def encode_clean(self, metadata: CleanMetadata) -> bytes: ...
+    def encode_clean(self, plan: CleanPlan) -> bytes: ...
 
     def decode_savepoint(self, data: bytes, path: str) -> SavepointMetadata: ...
 

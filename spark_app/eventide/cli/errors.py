@@ -97,7 +97,7 @@ def _has_working_directory() -> bool:
 def _report(kind: str, message: str, exit_code: int, words: Sequence[str], redaction: Redaction) -> int:
     sentence = in_commands(redaction.clean(" ".join(message.split())))
     click.echo(f"error: {sentence}", err=True)
-    if _wants_json(words):
+    if "--output=json" in words or ("--output", "json") in pairwise(words):
         with suppress(OSError):  # it may be the failure that is reported
             error = json.dumps({"error": {"type": kind, "message": sentence, "exit_code": exit_code}})
             click.echo(UNFINISHED.get() + error.removeprefix("{"))
@@ -128,8 +128,3 @@ def _has_reader() -> bool:
 def _show_stack(words: Sequence[str], redaction: Redaction) -> None:
     if "--debug" in words:
         click.echo(redaction.clean(traceback.format_exc()), err=True)
-
-
-def _wants_json(words: Sequence[str]) -> bool:
-    """Whether the command line requests JSON, without parsing it, because it may be invalid."""
-    return "--output=json" in words or ("--output", "json") in pairwise(words)

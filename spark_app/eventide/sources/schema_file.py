@@ -31,11 +31,6 @@ class StatedSchema:
     columns: pa.Schema
     avro: str | None = None
 
-    @property
-    def for_a_table(self) -> pa.Schema | str:
-        """What creates a table: the Avro schema unchanged, with its defaults and documentation."""
-        return self.avro if self.avro is not None else self.columns
-
 
 def read_schema(path: Path) -> StatedSchema:
     """The schema in the file. Raises ConfigError, which names the line, if it cannot be read."""

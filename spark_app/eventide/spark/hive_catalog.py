@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any
 from py4j.protocol import Py4JError, Py4JJavaError
 
 from eventide_core.errors import CatalogError
-from eventide_core.table.catalog.catalog_table import EXTERNAL_TABLE, CatalogColumn, CatalogPartition, CatalogTable
+from eventide_core.table.catalog.catalog_table import (
+    EXTERNAL,
+    CatalogColumn,
+    CatalogPartition,
+    CatalogTable,
+    batches_of,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,7 +26,6 @@ if TYPE_CHECKING:
 PARTITIONS_AT_ONCE = 1000  # Hudi's batch
 ALL_PARTITIONS = -1
 _METASTORE_URIS = "hive.metastore.uris"
-_EXTERNAL = "EXTERNAL"
 # Without this, the metastore lists every file of the table at each change.
 _NO_STATISTICS = {"DO_NOT_UPDATE_STATS": "true"}
 _NOT_THERE = "NoSuchObjectException"
@@ -69,7 +74,7 @@ class SparkHiveCatalog:
         raw.setCreateTime(int(time.time()))
         raw.setSd(self._described(table, table.location))
         raw.setPartitionKeys(self._columns(table.partition_columns))
-        raw.setParameters(self._parameters(table))
+        raw.setParameters(self._map(table.parameters))
         raw.setTableType(table.kind)
         with self._asking(f"create the table {table}"):
             self._client.createTable(raw, self._context({}))
@@ -83,7 +88,7 @@ class SparkHiveCatalog:
             cascades = bool(table.partition_columns) and table.columns != _columns_of(sd.getCols())
             sd.setCols(self._list(there.get((one.name, one.type)) or self._column(one) for one in table.columns))
             self._describe(sd, table)
-            raw.setParameters(self._parameters(table))
+            raw.setParameters(self._map(table.parameters))
             context = self._context({"CASCADE": "true"} if cascades else {})
             self._client.alter_table_with_environmentContext(table.database, table.name, raw, context)
         self._forget(table)
@@ -94,14 +99,14 @@ class SparkHiveCatalog:
             return tuple(CatalogPartition(tuple(one.getValues()), one.getSd().getLocation()) for one in raw)
 
     def add_partitions(self, table: CatalogTable, partitions: Sequence[CatalogPartition]) -> None:
-        for some in _batches(partitions):
+        for some in batches_of(partitions, PARTITIONS_AT_ONCE):
             with self._asking(f"add partitions to {table}"):
                 added = self._list(self._partition(table, one) for one in some)
                 self._client.add_partitions(added, True, False)
         self._forget(table)
 
     def move_partitions(self, table: CatalogTable, partitions: Sequence[CatalogPartition]) -> None:
-        for some in _batches(partitions):
+        for some in batches_of(partitions, PARTITIONS_AT_ONCE):
             with self._asking(f"move partitions of {table}"):
                 moved = self._list(self._partition(table, one) for one in some)
                 self._client.alter_partitions(table.database, table.name, moved, self._context({}))
@@ -143,9 +148,6 @@ class SparkHiveCatalog:
 
     def _context(self, properties: Mapping[str, str]) -> Any:
         return self._api.EnvironmentContext(self._map({**_NO_STATISTICS, **properties}))
-
-    def _parameters(self, table: CatalogTable) -> Any:
-        return self._map({**({_EXTERNAL: "TRUE"} if table.kind == EXTERNAL_TABLE else {}), **table.properties})
 
     def _described(self, table: CatalogTable, location: str) -> Any:
         sd = self._api.StorageDescriptor()
@@ -201,13 +203,9 @@ def _table_of(raw: Any) -> CatalogTable:
         output_format=sd.getOutputFormat() or "",
         serde=(serde.getSerializationLib() if serde else None) or "",
         serde_properties=dict((serde.getParameters() if serde else None) or {}),
-        properties={key: value for key, value in (raw.getParameters() or {}).items() if key != _EXTERNAL},
+        properties={key: value for key, value in (raw.getParameters() or {}).items() if key != EXTERNAL},
     )
 
 
 def _columns_of(columns: Any) -> tuple[CatalogColumn, ...]:
     return tuple(CatalogColumn(one.getName().lower(), one.getType().lower()) for one in columns or ())
-
-
-def _batches(partitions: Sequence[CatalogPartition]) -> Iterator[Sequence[CatalogPartition]]:
-    return (partitions[i : i + PARTITIONS_AT_ONCE] for i in range(0, len(partitions), PARTITIONS_AT_ONCE))

@@ -107,7 +107,7 @@ def _first_first(patch: pytest.MonkeyPatch) -> None:
     real = compact_slice.link_left_overs
 
     def link(storage: Any, task: Any) -> None:
-        real(storage, replace(task, left_overs=task.left_overs[::-1]))
+        real(storage, replace(task, op=replace(task.op, left_overs=task.op.left_overs[::-1])))
 
     patch.setattr(compact_slice, "link_left_overs", link)
 

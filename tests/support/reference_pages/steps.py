@@ -1,10 +1,11 @@
 """The steps of every action, from the table that runs them."""
 
-from eventide_core.service.transaction.steps import OTHER_FILES, STEPS, ActionStep, Fence, Kind
+from eventide_core.service.transaction.steps import FENCES, Fence, Kind
+from support.reference_pages.step_texts import OTHER_FILES, STEPS, Step
 
 _HEAD = """# Steps of every action
 
-<!-- Made by `./run docs` from core/eventide_core/service/transaction/steps.py: change it there. -->
+<!-- Made by `./run docs` from tests/support/reference_pages/step_texts.py: change it there. -->
 
 Every file that an action puts, and what happens to one that comes too late: its process was paused before the put,
 until its lock and heartbeat had expired and others had rolled its instant back (*undone*), completed it (*executed*),
@@ -12,7 +13,7 @@ or archived it ([Paused processes](../architecture.md#paused-processes)). `servi
 of timelines, if absent. W is the instant of a write, C of a compaction, M of a compaction of the metadata table, c of a
 clean, r of a rollback, s of a restore. The rules are in `core/eventide_core/table/timeline/strays.py`.
 """
-_FENCES = {
+_FENCE_TEXTS = {
     Fence.LEASE: "withdrawn if the lock was lost and others have undone or archived the instant",
     Fence.REQUEST: "withdrawn if the requested file is gone",
     Fence.CALLER: "the next check of the lock",
@@ -21,7 +22,7 @@ _FENCES = {
 
 def steps_page() -> str:
     """A table of the timelines' files, and one of the others."""
-    rows = [_row(kind, step) for (kind, _), step in STEPS.items()]
+    rows = [_row(kind, FENCES[kind, state], step) for (kind, state), step in STEPS.items()]
     others = [f"| {other.file} | {_module(other.module)} | {other.put} | {other.late} |" for other in OTHER_FILES]
     return (
         f"{_HEAD}\n## Files of the timelines\n\n"
@@ -31,12 +32,12 @@ def steps_page() -> str:
     )
 
 
-def _row(kind: Kind, step: ActionStep) -> str:
+def _row(kind: Kind, fence: Fence, step: Step) -> str:
     cells = (
         kind,
         f"`{step.file.partition(',')[0]}`",
         step.lock,
-        _FENCES[step.fence],
+        _FENCE_TEXTS[fence],
         step.late,
         step.ended_by,
         step.crash,

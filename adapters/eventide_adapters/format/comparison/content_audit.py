@@ -116,7 +116,7 @@ class ArrowContentAudit:
         fields = tuple(field for field in table_fields(shape.schema) if field.name != FILE_NAME)
         old, new = (self._merged(one, shape, fields) for one in (before, after))
         keys = [table.column(RECORD_KEY).combine_chunks() for table in (old, new)]
-        lost, added = (_absent(keys[i], keys[1 - i]) for i in (0, 1))
+        lost, added = (_stray(keys[i].filter(pc.invert(pc.is_in(keys[i], value_set=keys[1 - i])))) for i in (0, 1))
         old, new = (_shared(table, other) for table, other in zip((old, new), reversed(keys), strict=True))
         changed = _changed(old, new)
         difference = RowDifference(lost, added, changed)
@@ -310,10 +310,6 @@ def _comparable(versions: pa.Table) -> pa.Table:
 
 def _stray(keys: Any) -> StrayKeys | None:
     return StrayKeys(len(keys), str(pc.min(keys).as_py())) if len(keys) else None
-
-
-def _absent(keys: "pa.Array[Any]", others: "pa.Array[Any]") -> StrayKeys | None:
-    return _stray(keys.filter(pc.invert(pc.is_in(keys, value_set=others))))
 
 
 def _shared(table: pa.Table, keys: "pa.Array[Any]") -> pa.Table:

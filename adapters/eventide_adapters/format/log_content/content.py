@@ -1,8 +1,8 @@
 """Answers the planner's questions about log files by their headers, and by the event times of their records."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import partial, reduce
 from typing import TYPE_CHECKING, TypeVar
 
 from eventide_adapters.format.avro.event_time_properties import event_times_in_header
@@ -16,7 +16,7 @@ from eventide_adapters.format.log_file.blocks import (
 from eventide_core.errors import EventideError
 from eventide_core.ports import LogSummary, Storage
 from eventide_core.table.files.file_slice import LogFile
-from eventide_core.table.files.log_block import BlockType
+from eventide_core.table.files.log_block import BlockType, LogBlock
 from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.records.record_shape import RecordShape
@@ -40,12 +40,12 @@ class ArrowLogContent:
         Reads the headers. Of a data block whose schema states its event times, reads nothing else. Of the others, small
         ones are decoded together.
         """
-        attempts = [_attempt(partial(_Headers.of, self.storage, log, shape)) for log in logs]
-        unread = [placed for headers in attempts if isinstance(headers, _Headers) for placed in headers.unread]
+        attempts = [_attempt(partial(_stated, self.storage, log, shape)) for log in logs]
+        unread = [placed for attempt in attempts if isinstance(attempt, tuple) for placed in attempt[1]]
         event_times = self._event_times(unread, shape) if unread else None
         return [
-            headers if isinstance(headers, EventideError) else _attempt(partial(headers.summary, event_times))
-            for headers in attempts
+            attempt if isinstance(attempt, EventideError) else _attempt(partial(_summary, *attempt, event_times))
+            for attempt in attempts
         ]
 
     def _event_times(self, unread: list[PlacedBlock], shape: RecordShape) -> "BlockEventTimes | EventideError":
@@ -68,70 +68,48 @@ class ArrowLogContent:
         return ArrowRecordContent(self.storage)
 
 
-@dataclass(slots=True)
-class _Headers:
-    """What the headers of a log file's blocks state. `unread` are the blocks that don't state their event times."""
+def _stated(storage: Storage, log: LogFile, shape: RecordShape) -> tuple[LogSummary, list[PlacedBlock]]:
+    """What the headers of a log file's blocks state, and the blocks that don't state their event times."""
+    shape.require_event_time_field(storage.root)
+    rolled_back: list[str] = []
+    torn: list[LogBlock] = []
+    written: list[PlacedBlock] = []
+    for placed in read_headers(storage, log.path, log.size, is_strict=False):
+        match placed.block.block_type:
+            case BlockType.COMMAND:
+                rolled_back.append(rollback_target(placed))
+            case BlockType.CORRUPT:
+                torn.append(placed.block)
+            case _:
+                refuse_unknown(placed)
+                written.append(placed)
+    known = [event_times_in_header(placed.block, shape.event_time_source) for placed in written]
+    instants = (*(placed.instant for placed in written), *(block.instant_time for block in torn))
+    summary = LogSummary(
+        reduce(EventTimeRange.union, filter(None, known), EventTimeRange(None, None)),
+        frozenset(filter(None, instants)),
+        delete_count=0,
+        rolled_back=frozenset(rolled_back),
+        has_torn_block=bool(torn),
+        has_merged_block=any(placed.merged_instants for placed in written),
+        has_partial_updates=any(placed.is_partial for placed in written),
+        nameless_from=next((block.offset for block in torn if block.instant_time is None), None),
+    )
+    return summary, [placed for placed, times in zip(written, known, strict=True) if times is None]
 
-    path: str
-    event_times: EventTimeRange
-    unread: list[PlacedBlock] = field(default_factory=list[PlacedBlock])
-    instants: set[str] = field(default_factory=set[str])
-    rolled_back: set[str] = field(default_factory=set[str])
-    has_torn_block: bool = False
-    has_merged_block: bool = False
-    has_partial_updates: bool = False
-    nameless_from: int | None = None
 
-    @classmethod
-    def of(cls, storage: Storage, log: LogFile, shape: RecordShape) -> "_Headers":
-        shape.require_event_time_field(storage.root)
-        headers = cls(log.path, EventTimeRange(None, None))
-        for placed in read_headers(storage, log.path, log.size, is_strict=False):
-            headers._add(placed, shape.event_time_source)
-        return headers
-
-    def _add(self, placed: PlacedBlock, event_time: str | None) -> None:
-        block = placed.block
-        if block.block_type is BlockType.COMMAND:
-            self.rolled_back.add(rollback_target(placed))
-            return
-        if block.block_type is BlockType.CORRUPT:
-            self.has_torn_block = True
-            if block.instant_time is not None:
-                self.instants.add(block.instant_time)
-            elif self.nameless_from is None:
-                self.nameless_from = block.offset
-            return
-        refuse_unknown(placed)
-        self.instants.add(placed.instant)
-        self.has_merged_block = self.has_merged_block or bool(placed.merged_instants)
-        self.has_partial_updates = self.has_partial_updates or placed.is_partial
-        known = event_times_in_header(block, event_time)
-        if known is None:
-            self.unread.append(placed)
-        else:
-            self.event_times = self.event_times.union(known)
-
-    def summary(self, event_times: "BlockEventTimes | EventideError | None") -> LogSummary:
-        """`event_times` reads the blocks that are unread, or is what keeps it from that."""
-        times, deletes = self.event_times, 0
-        for placed in self.unread:
-            if isinstance(event_times, EventideError):
-                raise event_times
-            assert event_times is not None
-            known, deleted = event_times(placed)
-            times, deletes = times.union(known), deletes + deleted
-        return LogSummary(
-            self.path,
-            times,
-            frozenset(self.instants),
-            deletes,
-            frozenset(self.rolled_back),
-            self.has_torn_block,
-            self.has_merged_block,
-            self.has_partial_updates,
-            self.nameless_from,
-        )
+def _summary(
+    stated: LogSummary, unread: list[PlacedBlock], event_times: "BlockEventTimes | EventideError | None"
+) -> LogSummary:
+    """`event_times` reads the blocks that are unread, or is what keeps it from that."""
+    for placed in unread:
+        if isinstance(event_times, EventideError):
+            raise event_times
+        assert event_times is not None
+        known, deleted = event_times(placed)
+        times, deletes = stated.event_times.union(known), stated.delete_count + deleted
+        stated = replace(stated, event_times=times, delete_count=deletes)
+    return stated
 
 
 def _attempt(function: Callable[[], T]) -> T | EventideError:

@@ -14,7 +14,14 @@ from eventide_adapters.format.base_file.parquet import read_base
 from eventide_adapters.format.columns.event_times import event_times_ms, unreadable_rows
 from eventide_adapters.format.columns.field_path import top_level
 from eventide_adapters.format.log_content.event_times import BlockEventTimes
-from eventide_adapters.format.log_content.key_versions import VersionColumns, common_keys, histories, versions_of_block
+from eventide_adapters.format.log_content.key_versions import (
+    all_versions,
+    common_keys,
+    histories,
+    of_keys,
+    versions_of_block,
+    versions_of_keys,
+)
 from eventide_adapters.format.log_file.blocks import counting_blocks
 from eventide_adapters.format.log_file.event_times import event_time_column, event_times_of, is_before
 from eventide_adapters.format.log_file.ordering_values import orderings_of
@@ -92,24 +99,21 @@ class ArrowRecordContent:
         if early_before_ms is not None and shape.event_time_field is not None:
             columns = top_level([*columns, shape.event_time_field])
         reader = BlockReader(self.storage, shape, columns)
-        sides: dict[bool, list[VersionColumns]] = {True: [], False: []}
+        sides: dict[bool, list[pa.Table]] = {True: [], False: []}
         for placed in counting_blocks(self.storage, [(log.path, log.size) for log in logs], blocks, is_strict=True):
             is_merged = placed.path in merged_paths
             for part in reader.read(placed):
-                versions = versions_of_block(
-                    part, RECORD_KEY, shape.ordering_fields, is_partial=shape.partial_update is not None
-                )
+                versions = versions_of_block(part, shape.ordering_fields, is_partial=shape.partial_update is not None)
                 if early_before_ms is not None and not is_merged and placed.path not in split.above:
-                    versions = versions.marked_early(is_before(event_times_of(part, shape), early_before_ms))
+                    is_early = pa.array(is_before(event_times_of(part, shape), early_before_ms))
+                    versions = versions.set_column(versions.num_columns - 1, "is_early", is_early)
                 sides[is_merged].append(versions)
-        left, right = (VersionColumns.concat(sides[is_merged], reader.ordering_type) for is_merged in (True, False))
+        left, right = (all_versions(sides[is_merged], reader.ordering_type) for is_merged in (True, False))
         keys = common_keys(left, right, only_deleted=only_deleted)
         if not len(keys):
             return ()
-        base = VersionColumns.concat(
-            list(_base_versions(self.storage, split.base_path, shape, keys)), reader.ordering_type
-        )
-        return histories(keys, base, left.of(keys), right.of(keys))
+        base = all_versions(_base_versions(self.storage, split.base_path, shape, keys), reader.ordering_type)
+        return histories(keys, base, of_keys(left, keys), of_keys(right, keys))
 
     def doubled_key(self, base_path: str, shape: RecordShape) -> str | None:
         batches = read_base(self.storage, base_path, table_fields(shape.schema, (RECORD_KEY,)), shape)
@@ -130,9 +134,9 @@ def unreadable_in(
     return [UnreadableEventTime(path, keys[row].as_py(), repr(column[row].as_py())) for row in rows]
 
 
-def _base_versions(storage: Storage, path: str | None, shape: RecordShape, keys: Any) -> Iterator[VersionColumns]:
+def _base_versions(storage: Storage, path: str | None, shape: RecordShape, keys: Any) -> Iterator[pa.Table]:
     if path is None:
         return
     for batch in read_base(storage, path, table_fields(shape.schema, merge_columns(shape)), shape):
         orderings = orderings_of(batch, shape.ordering_fields)
-        yield VersionColumns.of_keys(batch.column(RECORD_KEY), orderings, is_delete=False).of(keys)
+        yield of_keys(versions_of_keys(batch.column(RECORD_KEY), orderings), keys)

@@ -38,12 +38,12 @@ class EarlyRecords:
 
     def __iter__(self) -> Iterator[DataBlock | DeleteBlock]:
         task = self._task
-        for path, size, _ in task.left_overs:
-            if path not in task.early:
+        for left in task.op.left_overs:
+            path, before_ms = left.log_file.path, left.merged_before_ms
+            if before_ms is None:
                 continue
             self.uncompacted_from_ms[path] = None
-            before_ms = task.early[path]
-            for placed in counting_blocks(self._storage, [(path, size)], task.blocks, is_strict=True):
+            for placed in counting_blocks(self._storage, [(path, left.log_file.size)], task.blocks, is_strict=True):
                 claimed = event_times_in_header(placed.block, task.shape.event_time_source)
                 if claimed is not None and not claimed.starts_before(before_ms):
                     self._leave(path, claimed.min_ms)
@@ -59,7 +59,7 @@ class EarlyRecords:
                         yield taken
 
     def _keep(self, part: DataBlock | DeleteBlock) -> None:
-        if self._task.carried_path is not None and isinstance(part, DataBlock):
+        if self._task.op.carried_name is not None and isinstance(part, DataBlock):
             orderings = orderings_of(part.records, self._task.shape.ordering_fields)
             self.live.append((part.records.column(RECORD_KEY), orderings))
 
@@ -75,11 +75,12 @@ def contradicted(storage: Storage, task: MergeTask, tombstones: Tombstones, earl
     If event time orders the versions, an exact cut has already merged all such records of the old slice: like the
     tombstones, they lie before T. It has merged none from a log file without a new name, which belongs to the new slice.
     """
-    if task.carried_path is None or len(tombstones.keys) == 0:
+    if task.op.carried_name is None or len(tombstones.keys) == 0:
         return tombstones.filter(to_arrow(np.zeros(len(tombstones.keys), np.bool_)))
     last_ms = _last_event_time(task, tombstones)
     met: list[pa.Array[Any]] = []
-    has_met_all = bool(task.early) and last_ms is not None and all(name is not None for *_, name in task.left_overs)
+    is_merged_early = any(left.merged_before_ms is not None for left in task.op.left_overs)
+    has_met_all = is_merged_early and last_ms is not None and all(left.new_name for left in task.op.left_overs)
     for keys, orderings in early.live if has_met_all else _live_records(storage, task, last_ms):
         indices = pc.index_in(keys, value_set=tombstones.keys)
         rows = pc.indices_nonzero(indices.is_valid())
@@ -96,7 +97,7 @@ def encode_carried(task: MergeTask, tombstones: Tombstones) -> bytes:
     for instant in sorted(set(tombstones.instants)):
         of_instant = tombstones.filter(pa.array([i == instant for i in tombstones.instants], pa.bool_()))
         keys: list[Any] = of_instant.keys.to_pylist()
-        data += encode_delete_block(instant, task.partition, keys, of_instant.orderings)
+        data += encode_delete_block(instant, task.op.partition, keys, of_instant.orderings)
     return data
 
 
@@ -116,7 +117,7 @@ def _live_records(
     shape: RecordShape = task.shape
     assert shape.ordering_fields, "tombstones without an ordering field"
     reader = BlockReader(storage, shape, merge_columns(shape))
-    logs = [(path, size) for path, size, _ in task.left_overs]
+    logs = [(left.log_file.path, left.log_file.size) for left in task.op.left_overs]
     for placed in counting_blocks(storage, logs, task.blocks, is_strict=True):
         times = event_times_in_header(placed.block, shape.event_time_source)
         if last_ms is not None and times is not None and not times.starts_before(last_ms + 1):

@@ -59,17 +59,19 @@ class ArrowSliceMerger:
     def merge(
         self, task: MergeTask, output: OutputFile, footer_of: Callable[[MergeResult], Mapping[str, str]]
     ) -> MergedSlice:
+        op = task.op
         # All columns but the file name, which is the same in every row of the new file.
         fields = [field for field in table_fields(task.shape.schema) if field.name != FILE_NAME]
         names = [field.name for field in fields]
         early = EarlyRecords(self.storage, task, names)
-        positions = PositionsInBase(task.base_path)
+        positions = PositionsInBase(op.base_path)
+        logs = [(log.path, log.size) for log in op.compacted]
         merged = iter_log_records(
-            self.storage, task.merged, task.shape, task.blocks, names, is_strict=True, note=positions.note
+            self.storage, logs, task.shape, task.blocks, names, is_strict=True, note=positions.note
         )
         blocks = itertools.chain(merged, early)
         schema = pa.schema([field.arrow for field in fields])
-        changes = None if task.change_log_path is None else ChangedRows()
+        changes = None if op.change_log_path is None else ChangedRows()
         # From a server, the base file's first batch is read while the log files are: both wait for responses.
         with Threads(1) if self.storage.is_remote else nullcontext() as thread:
             opening = None if thread is None else thread.submit(self._begin_base, task, fields)
@@ -80,12 +82,12 @@ class ArrowSliceMerger:
             task.shape,
             changes=changes,
             early_parts=early.parts,
-            meets_all_of_key=positions.are_known and not task.left_overs,
+            meets_all_of_key=positions.are_known and not op.left_overs,
         )
         deletes = int(np.count_nonzero(merge.folded.is_delete))
-        if deletes and task.rests_on_no_deletes:
+        if deletes and op.rests_on_no_deletes:
             raise PlanMismatchError(
-                f"{task.partition}/{task.file_id}: log files of the plan at {task.instant} hold deletes, and their writers' "
+                f"{op.partition}/{op.file_id}: log files of the plan at {task.instant} hold deletes, and their writers' "
                 "commits state none; merged in part, deleted rows could return. Nothing was committed: roll the plan back, "
                 "and compact whole slices, by hoodie.compaction.strategy=UnBoundedCompactionStrategy"
             )
@@ -109,7 +111,7 @@ class ArrowSliceMerger:
             tombstones = contradicted(self.storage, task, merge.tombstones, early)
             carried = encode_carried(task, tombstones)
             result = MergeResult(
-                new_base_path=task.new_base_path,
+                new_base_path=op.new_base_path,
                 base_size=0,
                 num_writes=writer.row_count,
                 num_deletes=merge.deletes,
@@ -137,10 +139,10 @@ class ArrowSliceMerger:
     def _open_base(
         self, task: MergeTask, fields: Sequence[AvroField]
     ) -> tuple[BaseFooter | None, Iterator[pa.RecordBatch]]:
-        if task.base_path is None:
+        if task.op.base_path is None:
             return None, iter(())
         few = dictionary_fields(fields, task.shape)
-        return read_base_and_footer(self.storage, task.base_path, fields, task.shape, few)
+        return read_base_and_footer(self.storage, task.op.base_path, fields, task.shape, few)
 
 
 def _change_log(task: MergeTask, changes: ChangedRows, inserted: pa.Table) -> bytes:
@@ -166,7 +168,7 @@ def _bloom(footer: BaseFooter | None, task: MergeTask, deletes: int) -> tuple[Bl
     """
     if task.shape.key_fields:
         return None, False
-    earlier = None if footer is None else bloom_filter_in(footer.pairs, task.base_path or "")
+    earlier = None if footer is None else bloom_filter_in(footer.pairs, task.op.base_path or "")
     if footer is None or earlier is None:
         return BloomFilterBuilder(DEFAULT_PARAMETERS), False
     gone = -1 if earlier.key_count is None else earlier.key_count - footer.row_count
@@ -180,7 +182,7 @@ def _as_written(table: pa.Table, task: MergeTask) -> pa.Table:
     if task.shape.key_fields:
         place = table.schema.get_field_index(RECORD_KEY)
         table = table.set_column(place, table.schema.field(place), pa.nulls(len(table), pa.string()))
-    name = task.new_base_path.rpartition("/")[2]
+    name = task.op.new_base_path.rpartition("/")[2]
     # A dictionary holds the name once, not once per row.
     names = pa.DictionaryArray.from_arrays(to_arrow(np.zeros(len(table), np.int32)), to_texts([name]))
     return table.add_column(META_FIELDS.index(FILE_NAME), pa.field(FILE_NAME, names.type), names)

@@ -112,7 +112,7 @@ def _conditions(name: str, kind: ArrowType, times: EventTimeRange) -> _Said | No
 
     A millisecond is added on both sides, and a number of days or seconds, because times were rounded.
     """
-    if times.unreadable_records or not _has_times(kind):
+    if times.unreadable_records or not (kind == pa.int64() or pa.types.is_date32(kind) or pa.types.is_timestamp(kind)):
         return None
     field = pc.field(name)
     null = [field.is_null()] if times.unknown_records else []
@@ -130,7 +130,3 @@ def _conditions(name: str, kind: ArrowType, times: EventTimeRange) -> _Said | No
     except (OverflowError, pa.ArrowException):
         return None
     return [*null, *((field >= least) & (field <= greatest) for least, greatest in scalars)]
-
-
-def _has_times(kind: pa.DataType) -> bool:
-    return kind == pa.int64() or pa.types.is_date32(kind) or pa.types.is_timestamp(kind)

@@ -64,7 +64,7 @@ class MetadataBaseFileWriter:
         return None if first is None else self._written(operation, chain((first,), entries), len(sources))
 
     def _written(self, operation: PlannedOperation, entries: Iterator[tuple[bytes, bytes]], sources: int) -> WriteStat:
-        reader, path = self.reader, operation.path_of(operation.new_base_name)
+        reader, path = self.reader, operation.new_base_path
         count, size = write_base_file(reader.storage, path, entries, self.schema, reader.facts.layout)
         return WriteStat(
             file_id=operation.file_id,

@@ -3,7 +3,7 @@
 Hudi uses these records to prune files and partitions, and recomputes a partition's range from those of its files at its
 next write. A live file without a record, even a log file, would be a silent loss of rows. So each added file gets them.
 
-If all rows stay, as in a compaction (`MovedStatistics`):
+If all rows stay, as in a compaction:
 
 1. A file that repeats another file's records (a left-over) gets that file's statistics under its own name.
 2. A new base file gets the ranges of its rows, in the form of its source files' statistics, for the columns for which
@@ -11,7 +11,7 @@ If all rows stay, as in a compaction (`MovedStatistics`):
 3. A file that is removed gets what Hudi's cleans give it: for each indexed column, a removal without values.
 4. A partition's range contains every row that is left. Only one with NaN gets a record.
 
-If rows are written (`WrittenStatistics`):
+If rows are written:
 
 1. The columns are those in the table's index definition. If it names none, they are the columns for which files of the
    last writes have statistics: each writer covers all columns.
@@ -79,89 +79,64 @@ class SourceFile:
 
 
 @dataclass(slots=True)
-class MovedStatistics:
-    """The records of an action that keeps all rows. `partition_stats` is empty until `column_stats` has been read."""
+class Statistics:
+    """The records of an action. Those of `partition_stats` are known when those of `column_stats` have been read."""
 
     reader: MetadataTableReader
     changes: FileChanges
     contents: FileContents
     _known: dict[str, dict[str, Value]] = field(default_factory=dict[str, dict[str, Value]])
-    _with_nan: PartitionRanges = field(default_factory=PartitionRanges)
+    _models: Mapping[str, Value] = field(default_factory=dict[str, Value])
+    _spans: PartitionRanges = field(default_factory=PartitionRanges)
 
     def questions(self) -> list[Question]:
-        """The questions about the new base files, after the first one, which is about their columns, has been asked."""
+        """The questions about the added files. Raises the same errors as `column_stats`."""
         return [*self._questions().values()]
 
     def column_stats(self) -> StatRecords:
-        """Raises UnsupportedTableError for statistics of an unknown form."""
-        wanted = self._questions()
-        models = column_models(self._known)
-        self.contents.ask(wanted.values())
+        """Raises UnsupportedTableError if the form of a column's statistics is not known."""
+        questions = self._questions()
+        self.contents.ask(questions.values())
         for file in self.changes.added:
-            if file in wanted:
-                ranges: Ranges = self.contents[wanted[file]]
-                yield from range_records(file.partition, file.name, ranges, models)
-                self._with_nan.update({(file.partition, name): r for name, r in ranges.items() if r.has_nan})
+            if file in questions:
+                answer: Any = self.contents[questions[file]]
+                ranges: Ranges = answer[file.path] if questions[file].ask is log_ranges else answer
+                yield from range_records(file.partition, file.name, ranges, self._models)
+                if self.changes.written is None:
+                    ranges = {name: span for name, span in ranges.items() if span.has_nan}
+                widen(self._spans, file.partition, ranges)
             elif file.sources:
                 yield from file_records(file.partition, file.name, self._known[file.sources[0]])
         yield from _removals(self.reader, self.changes.removed)
 
     def partition_stats(self) -> StatRecords:
-        return span_records(self._with_nan, column_models(self._known), is_merged=True)
+        return span_records(self._spans, self._models, is_merged=True)
 
     def _questions(self) -> dict[AddedFile, Question]:
+        if self.changes.written is not None:
+            self._models = self._models or self._models_of(self.changes.written)
+            return {file: self._question(file, self.changes.written) for file in self.changes.added}
         bases = [file for file in self.changes.added if BaseFileName.parse(file.name) is not None]
         of_columns = [Question(base_columns, (base.path,)) for base in bases]
         self.contents.ask(of_columns)
         names = {name for question in of_columns for name in self.contents[question]}
         sources = [SourceFile(file.partition, source) for file in self.changes.added for source in file.sources]
         self._known = known_statistics(self.reader, sources, sorted(names))
-        columns = frozenset(column_models(self._known))
-        return {base: Question(column_ranges, (base.path, columns)) for base in bases}
+        self._models = column_models(self._known)
+        return {base: Question(column_ranges, (base.path, frozenset(self._models))) for base in bases}
 
-
-@dataclass(slots=True)
-class WrittenStatistics:
-    """The records of a write. `partition_stats` is empty until `column_stats` has been read."""
-
-    reader: MetadataTableReader
-    changes: FileChanges
-    written: WrittenRows
-    contents: FileContents
-    _spans: PartitionRanges = field(default_factory=PartitionRanges)
-    _models: Mapping[str, Value] = field(default_factory=dict[str, Value])
-
-    def questions(self) -> list[Question]:
-        """The question about each added file. Raises the same errors as `column_stats`."""
-        self._models = self._models or self._found_models()
-        return [self._question(file) for file in self.changes.added]
-
-    def column_stats(self) -> StatRecords:
-        """Raises UnsupportedTableError if the form of a column's statistics is not known."""
-        questions = self.questions()
-        self.contents.ask(questions)
-        for file, question in zip(self.changes.added, questions, strict=True):
-            answer: Any = self.contents[question]
-            ranges: Ranges = answer[file.path] if question.ask is log_ranges else answer
-            yield from range_records(file.partition, file.name, ranges, self._models)
-            widen(self._spans, file.partition, ranges)
-
-    def partition_stats(self) -> StatRecords:
-        return span_records(self._spans, self._models, is_merged=True)
-
-    def _question(self, file: AddedFile) -> Question:
+    def _question(self, file: AddedFile, written: WrittenRows) -> Question:
         columns = frozenset(self._models)
         if BaseFileName.parse(file.name) is not None:
             return Question(column_ranges, (file.path, columns))
-        blocks = self.written.slices[0].blocks
-        return Question(log_ranges, (((file.path, file.size),), self.written.shape, blocks, columns))
+        return Question(log_ranges, (((file.path, file.size),), written.shape, written.slices[0].blocks, columns))
 
-    def _found_models(self) -> Mapping[str, Value]:
+    def _models_of(self, written: WrittenRows) -> Mapping[str, Value]:
         definition = index_definition(self.reader.storage, COLUMN_STATS)
         wanted, has_value_types = definition.fields, definition.is_of_second_version
         # All columns, and the dotted names of the fields in structs.
-        names = wanted or [*column_names(pa.schema([field.arrow for field in table_fields(self.written.shape.schema)]))]
-        examples = [SourceFile(partition, name) for partition, name in self.written.known_files[:_EXAMPLES_MAX]]
+        names = wanted or [*column_names(pa.schema([field.arrow for field in table_fields(written.shape.schema)]))]
+        examples = [SourceFile(partition, name) for partition, name in written.known_files[:_EXAMPLES_MAX]]
         models = dict(column_models(known_statistics(self.reader, examples, names)))
         if not models and not wanted:
             raise UnsupportedTableError(
@@ -170,15 +145,6 @@ class WrittenStatistics:
                 f"({Cure.rebuild_metadata_table(COLUMN_STATS)})"
             )
         return {name: empty_statistics(name, has_value_types=has_value_types) for name in wanted} | models
-
-
-def statistics_of(
-    reader: MetadataTableReader, changes: FileChanges, contents: FileContents
-) -> MovedStatistics | WrittenStatistics:
-    """The statistics of the files that an action adds and removes."""
-    if changes.written is None:
-        return MovedStatistics(reader, changes, contents)
-    return WrittenStatistics(reader, changes, changes.written, contents)
 
 
 def file_records(partition: str, name: str, statistics: Mapping[str, Value]) -> StatRecords:

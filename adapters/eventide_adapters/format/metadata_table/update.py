@@ -49,7 +49,7 @@ from eventide_adapters.format.metadata_table.group_records import (
 from eventide_adapters.format.metadata_table.index_definitions import IndexDefinition, index_definition
 from eventide_adapters.format.metadata_table.record_index import RecordIndexRules, key_questions
 from eventide_adapters.format.metadata_table.secondary_index import SecondaryIndex
-from eventide_adapters.format.metadata_table.stats import SourceFile, known_statistics, statistics_of
+from eventide_adapters.format.metadata_table.stats import SourceFile, Statistics, known_statistics
 from eventide_core.errors import MetadataTableBusyError, UnsupportedTableError
 from eventide_core.ports import AddedFile, FileChanges, MetadataLog, MetadataUpdate
 from eventide_core.table.files.file_group_write import staging_directory
@@ -81,7 +81,7 @@ def prepared_update(
     read_ahead(reader, instant, changes, contents)
     records: dict[str, KeyedValues] = {names.FILES: _files_records(changes)}
     if names.COLUMN_STATS in reader.facts.partitions:
-        statistics = statistics_of(reader, changes, contents)
+        statistics = Statistics(reader, changes, contents)
         records[names.COLUMN_STATS] = list(statistics.column_stats())
         if names.PARTITION_STATS in reader.facts.partitions:
             records[names.PARTITION_STATS] = list(statistics.partition_stats())
@@ -125,7 +125,7 @@ def read_ahead(reader: MetadataTableReader, instant: str, changes: FileChanges, 
     """
     questions: list[Question] = []
     if names.COLUMN_STATS in reader.facts.partitions:
-        questions += statistics_of(reader, changes, contents).questions()
+        questions += Statistics(reader, changes, contents).questions()
     if names.BLOOM_FILTERS in reader.facts.partitions:
         questions += [Question(filter_of_base, (file.path,)) for file in _bases(changes)]
     indexes = _key_indexes(reader, instant, changes)

@@ -7,13 +7,13 @@ and accepts it only if it is the name of a base or log file.
 from typing import Any
 
 from eventide_adapters.format.timeline.container import ContainerSchema, read_container, write_container
-from eventide_adapters.format.timeline.document import Document, corrupt
+from eventide_adapters.format.timeline.document import Document
 from eventide_adapters.format.timeline.rollback import absolute_path
 from eventide_adapters.format.timeline.stored_names import checked_partition, data_file_names
 from eventide_core.cure import Cure
 from eventide_core.errors import CorruptTimelineError
 from eventide_core.table.files.file_name import path_in
-from eventide_core.table.timeline.clean_metadata import CleaningPolicy, CleanMetadata, CleanPlan
+from eventide_core.table.timeline.clean_metadata import CleaningPolicy, CleanPlan
 from eventide_core.table.timeline.instant import Action, Instant, State
 
 _PLAN = ContainerSchema.named("cleaner_plan")
@@ -75,38 +75,37 @@ def decode_clean_plan(data: bytes, path: str, instant: str) -> CleanPlan:
     )
 
 
-def encode_clean(metadata: CleanMetadata) -> bytes:
+def encode_clean(plan: CleanPlan) -> bytes:
     """The bytes of a completed clean."""
     record = {
-        "startCleanTime": metadata.instant,
+        "startCleanTime": plan.instant,
         "timeTakenInMillis": 0,
-        "totalFilesDeleted": sum(len(names) for names in metadata.deleted.values()),
-        "earliestCommitToRetain": metadata.earliest_to_retain,
-        "lastCompletedCommitTimestamp": metadata.last_completed,
+        "totalFilesDeleted": sum(len(names) for names in plan.deleted.values()),
+        "earliestCommitToRetain": "" if plan.earliest_to_retain is None else plan.earliest_to_retain.requested_time,
+        "lastCompletedCommitTimestamp": plan.last_completed,
         "partitionMetadata": {
-            partition: _partition(metadata, partition, names) for partition, names in metadata.deleted.items()
+            partition: _partition(plan, partition, names) for partition, names in plan.deleted.items()
         },
         "version": _VERSION,
         "bootstrapPartitionMetadata": {},
-        "extraMetadata": _extra(metadata.savepoints),
+        "extraMetadata": _extra(plan.savepoints),
     }
     return write_container(_METADATA, record)
 
 
-def decode_clean(data: bytes, path: str) -> CleanMetadata:
+def decode_clean(data: bytes, path: str) -> CleanPlan:
     """The metadata of a completed clean. Raises CorruptTimelineError."""
-    if not data:
-        raise corrupt(path, "is empty, though its instant has completed")
     document = read_container(data, path)
     partitions = document.document("partitionMetadata")
     by_partition = {partition: partitions.document(partition) for partition in partitions.values}
     policies = {
         of_partition.member("policy", CleaningPolicy, "a cleaning policy") for of_partition in by_partition.values()
     }
-    return CleanMetadata(
+    earliest = document.text("earliestCommitToRetain")
+    return CleanPlan(
         document.required_text("startCleanTime"),
         next(iter(policies), CleaningPolicy.COMMITS),
-        document.text("earliestCommitToRetain") or "",
+        Instant(earliest, Action.COMMIT, State.COMPLETED) if earliest else None,
         document.text("lastCompletedCommitTimestamp") or "",
         {partition: of_partition.texts("deletePathPatterns") for partition, of_partition in by_partition.items()},
         _savepoints(document),
@@ -122,10 +121,10 @@ def _savepoints(document: Document) -> tuple[str, ...]:
     return tuple(text.split(",")) if text else ()
 
 
-def _partition(metadata: CleanMetadata, partition: str, names: tuple[str, ...]) -> dict[str, Any]:
+def _partition(plan: CleanPlan, partition: str, names: tuple[str, ...]) -> dict[str, Any]:
     return {
         "partitionPath": partition,
-        "policy": str(metadata.policy),
+        "policy": str(plan.policy),
         "deletePathPatterns": list(names),
         "successDeleteFiles": list(names),
         "failedDeleteFiles": [],

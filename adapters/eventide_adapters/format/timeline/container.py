@@ -58,6 +58,8 @@ class Record:
 
 def read_container(data: bytes, path: str) -> Document:
     """The one record of a container. Raises CorruptTimelineError; ResourceLimitError above the cap."""
+    if not data:
+        raise corrupt(path, "is empty, though its instant has completed")
     record = unwrapped(data, path)
     return read_record(record.content, checked_schema(record.schema), path)
 

@@ -11,6 +11,7 @@ from eventide_core.errors import CorruptTimelineError
 LONG = range(-(2**63), 2**63)
 
 E = TypeVar("E", bound=StrEnum)
+V = TypeVar("V")
 
 
 def corrupt(path: str, what: str) -> CorruptTimelineError:
@@ -47,10 +48,7 @@ class Document:
 
     def text(self, key: str) -> str | None:
         """A string; None if it is null or absent."""
-        value = self.values.get(key)
-        if value is not None and not isinstance(value, str):
-            raise self.wrong(key, "a string")
-        return value
+        return self._value(key, str, "a string")
 
     def required_text(self, key: str) -> str:
         value = self.text(key)
@@ -74,10 +72,7 @@ class Document:
 
     def boolean(self, key: str) -> bool:
         """A truth value; False if it is null or absent."""
-        value = self.values.get(key)
-        if value is not None and not isinstance(value, bool):
-            raise self.wrong(key, "true or false")
-        return bool(value)
+        return bool(self._value(key, bool, "true or false"))
 
     def member(self, key: str, kind: type[E], expected: str | None = None) -> E:
         """A member of the enum, by its text."""
@@ -88,10 +83,7 @@ class Document:
 
     def items(self, key: str) -> list[Any]:
         """A list; empty if it is null or absent."""
-        value = self.values.get(key)
-        if value is not None and not isinstance(value, list):
-            raise self.wrong(key, "a list")
-        return value or []
+        return self._value(key, list, "a list") or []
 
     def texts(self, key: str) -> tuple[str, ...]:
         values = self.items(key)
@@ -106,6 +98,12 @@ class Document:
         """A mapping; empty if it is null or absent."""
         value = self.values.get(key)
         return Document.of({} if value is None else value, self.path, key)
+
+    def _value(self, key: str, kind: type[V], expected: str) -> V | None:
+        value = self.values.get(key)
+        if value is not None and not isinstance(value, kind):
+            raise self.wrong(key, expected)
+        return value
 
     def wrong(self, key: str, expected: str) -> CorruptTimelineError:
         return corrupt(self.path, f"has {key}={_shown(self.values.get(key))}, which is not {expected}")

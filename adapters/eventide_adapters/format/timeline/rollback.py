@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from eventide_adapters.format.timeline.container import ContainerSchema, read_container, write_container
-from eventide_adapters.format.timeline.document import Document, corrupt, without_plan
+from eventide_adapters.format.timeline.document import Document, without_plan
 from eventide_adapters.format.timeline.stored_names import checked_partition, data_file_names, name_in, own_name
 from eventide_core.cure import Cure
 from eventide_core.errors import CorruptTimelineError
@@ -86,8 +86,6 @@ def rollback_record(metadata: RollbackMetadata, root: str) -> dict[str, Any]:
 
 def decode_rollback(data: bytes, path: str) -> RollbackMetadata:
     """The metadata of a completed rollback. Raises CorruptTimelineError."""
-    if not data:
-        raise corrupt(path, "is empty, though its instant has completed")
     document = read_container(data, path)
     partitions = document.document("partitionMetadata")
     return RollbackMetadata(

@@ -183,7 +183,7 @@ class WebHdfs:
             if failure is not None:
                 _pause(attempt)
             denied: StorageAccessError | None = None
-            for address in self._addresses():
+            for address in sorted(self.config.addresses, key=lambda one: one != self._answered_last):
                 try:
                     answer = self._of_active(address) if method == "GET" else None
                     if answer is None:
@@ -248,10 +248,6 @@ class WebHdfs:
 
         is_renewed = self.login.renew(token, address, failure.message, fetch_token)
         return ask(self.login.token) if is_renewed else issued[0]
-
-    def _addresses(self) -> tuple[str, ...]:
-        """The addresses, beginning with the one that answered last."""
-        return tuple(sorted(self.config.addresses, key=lambda address: address != self._answered_last))
 
     def _exchange(
         self, method: str, url: str, content: BinaryIO | None, size: int, more_headers: Mapping[str, str] = _NO_HEADERS

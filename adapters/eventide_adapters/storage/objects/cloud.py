@@ -8,7 +8,7 @@ import json
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from io import BytesIO
@@ -107,19 +107,23 @@ class CloudObjects(ABC):
             f"{self.where} has no {self.container} {self.bucket!r}: check the table's URI, the account and the endpoint"
         )
 
-    @contextmanager
-    def _answering(self, verb: str, key: str) -> Iterator[None]:
-        secrets = secrets_in(self.settings)
-        try:
-            yield
-        except EventideError:
-            raise
-        except Exception as failure:  # each package has different errors
-            # Azure adds the whole response to its words.
-            text = str(failure).partition("\nRequestId:")[0] or type(failure).__name__
-            shown = " ".join(without_secrets(text, secrets).split())
-            message = f"cannot {verb} {key!r} in {self.where}: {shown}"
-            raise storage_error(message, failure) from harmless(failure, secrets)
+    def _answering(self, verb: str, key: str) -> AbstractContextManager[None]:
+        return answering(verb, key, self.where, self.settings)
+
+
+@contextmanager
+def answering(verb: str, key: str, where: str, settings: tuple[tuple[str, str], ...]) -> Iterator[None]:
+    """Turns the errors of a store's package into those of a storage, without the secrets in the settings."""
+    secrets = secrets_in(settings)
+    try:
+        yield
+    except EventideError:
+        raise
+    except Exception as failure:  # each package has different errors
+        # Azure adds the whole response to its words.
+        text = str(failure).partition("\nRequestId:")[0] or type(failure).__name__
+        shown = " ".join(without_secrets(text, secrets).split())
+        raise storage_error(f"cannot {verb} {key!r} in {where}: {shown}", failure) from harmless(failure, secrets)
 
 
 @lru_cache(maxsize=32)

@@ -7,7 +7,6 @@ those of the plan before.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from eventide_core.action.compaction.link_choice import LinkDecision
 from eventide_core.action.compaction.slice_selection import LogFacts, Selection
@@ -17,7 +16,6 @@ from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.timeline.layout import Layout
 from eventide_core.table.timeline.plans import (
     CompactionPlan,
-    CutMode,
     FallbackReason,
     LeftOver,
     LinkMode,
@@ -26,37 +24,25 @@ from eventide_core.table.timeline.plans import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class PlanTerms:
-    """A plan's fields besides its operations; CompactionPlan describes them.
-
-    `cut_ms` is None if the plan publishes no cut. A plan of whole slices publishes none, and its `cut` has no meaning.
-    `partitions_with_logs` are those that keep log files, sorted.
-    """
-
-    cut_ms: int | None
-    cut: CutMode
-    event_time_field: str | None
-    schema: AvroSchema
-    layout: Layout
-    partitions_with_logs: tuple[str, ...]
-
-
-def plan_compaction(selections: Sequence[Selection], link: LinkDecision, terms: PlanTerms) -> CompactionPlan:
-    """The plan of an event-time compaction, with every name that its execution will make."""
+def plan_compaction(
+    selections: Sequence[Selection], link: LinkDecision, schema: AvroSchema, layout: Layout
+) -> CompactionPlan:
+    """The plan of an event-time compaction, with every name that its execution will make. It has no cut yet."""
     operations = tuple(
-        partial_slice(selection, link, terms.layout, f"{number}-0-0") for number, selection in enumerate(selections)
+        partial_slice(selection, link, layout, f"{number}-0-0") for number, selection in enumerate(selections)
     )
-    return _plan(operations, link, terms)
+    return CompactionPlan(link.instant, operations, schema, link.mode, link.reason)
 
 
-def plan_whole_slices(slices: Sequence[FileSlice], instant: str, terms: PlanTerms, *, reason: str) -> CompactionPlan:
-    """The plan that compacts these slices in full, in this order."""
+def plan_whole_slices(
+    slices: Sequence[FileSlice], instant: str, schema: AvroSchema, with_logs: tuple[str, ...] = (), *, reason: str = ""
+) -> CompactionPlan:
+    """The plan that compacts these slices in full, in this order. `with_logs` are the partitions that keep log files."""
     operations = tuple(
         whole_slice(file_slice, instant, f"{number}-0-0", reason, None) for number, file_slice in enumerate(slices)
     )
-    link = LinkDecision(LinkMode.COPY, instant, "nothing is left over, so no link is needed")
-    return _plan(operations, link, terms)
+    why = "nothing is left over, so no link is needed"
+    return CompactionPlan(instant, operations, schema, LinkMode.COPY, why, partitions_with_logs=with_logs)
 
 
 def whole_slice(
@@ -70,25 +56,9 @@ def whole_slice(
         base_path=file_slice.base_file.path if file_slice.base_file else None,
         base_size=file_slice.base_file.size if file_slice.base_file else 0,
         compacted=tuple(PlannedLog(log.path, log.size, None) for log in file_slice.log_files),
-        left_overs=(),
         new_base_name=str(BaseFileName(file_slice.file_id, token, instant)),
-        carried_name=None,
         fallback=fallback,
         reason=reason,
-    )
-
-
-def _plan(operations: tuple[PlannedOperation, ...], link: LinkDecision, terms: PlanTerms) -> CompactionPlan:
-    return CompactionPlan(
-        instant=link.instant,
-        cut_ms=terms.cut_ms,
-        cut=terms.cut,
-        link_mode=link.mode,
-        link_reason=link.reason,
-        event_time_field=terms.event_time_field,
-        operations=operations,
-        schema=terms.schema,
-        partitions_with_logs=terms.partitions_with_logs,
     )
 
 

@@ -127,11 +127,6 @@ class Selection:
         return tuple(fact for fact in self.in_old_slice if fact.event_times.starts_before(self.exact_ms))
 
     @property
-    def unjudged_records(self) -> int:
-        """How many records are merged whose event time cannot be read: before T or not."""
-        return sum(fact.uncompacted.unreadable_records for fact in (*self.compacted, *self.early))
-
-    @property
     def has_partial_updates(self) -> bool:
         return any(fact.has_partial_updates for fact in self.facts.log_facts)
 

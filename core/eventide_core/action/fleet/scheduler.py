@@ -219,11 +219,6 @@ class _Job:
     ended_ms: float = -math.inf
     """When the last attempt ended."""
 
-    @property
-    def waits_from_ms(self) -> float:
-        """From when on a table that is late waits for its turn."""
-        return max(self.deadline_ms, self.ended_ms)
-
 
 @dataclass(slots=True)
 class FleetScheduler:
@@ -307,7 +302,8 @@ class FleetScheduler:
         names = {job.name for job in on_time}
         others = [job for job in jobs if job.name not in names]
         if others and self._starts % _LATE_TURN == 0:
-            return min(others, key=lambda job: (job.waits_from_ms, job.name)).name
+            # From then on, a table that is late waits for its turn.
+            return min(others, key=lambda job: (max(job.deadline_ms, job.ended_ms), job.name)).name
         ends = list(accumulate(job.cost_ms / self.workers for job in on_time))
         # The slack of a job is the least one of itself and the jobs behind it.
         slacks = [job.deadline_ms - now_ms - end for job, end in zip(on_time, ends, strict=True)]

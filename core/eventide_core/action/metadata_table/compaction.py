@@ -26,7 +26,7 @@ from eventide_core.table.files.file_slice import FileSlice
 from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.settings.metadata_table import MetadataTableFacts
 from eventide_core.table.timeline.instant import Action, instant_epoch_ms, instant_time
-from eventide_core.table.timeline.plans import CompactionPlan, CutMode, LinkMode, PlannedLog, PlannedOperation
+from eventide_core.table.timeline.plans import CompactionPlan, LinkMode, PlannedLog, PlannedOperation
 
 VERSIONS_KEPT: Final = 2
 _SUFFIX_6: Final = "001"
@@ -82,14 +82,10 @@ def plan(slices: Iterable[FileSlice], instant: str, schema: AvroSchema) -> Compa
     """The compaction of all log files of these slices. `schema` is that of the metadata table's records."""
     return CompactionPlan(
         instant=instant,
-        cut_ms=None,
-        cut=CutMode.FILE,
         link_mode=LinkMode.PREFIX,
         link_reason="every log is merged",
-        event_time_field=None,
         operations=tuple(_operation(file_slice, instant) for file_slice in slices),
         schema=schema,
-        partitions_with_logs=(),
     )
 
 
@@ -103,10 +99,7 @@ def _operation(file_slice: FileSlice, instant: str) -> PlannedOperation:
         base_path=None if base is None else path_in(partition, str(base.name)),
         base_size=0 if base is None else base.size,
         compacted=tuple(PlannedLog(path_in(partition, str(log.name)), log.size, None) for log in file_slice.log_files),
-        left_overs=(),
         new_base_name=str(BaseFileName(file_slice.file_id, _TOKEN, instant, _EXTENSION)),
-        carried_name=None,
-        fallback=None,
         reason="every log is merged",
     )
 

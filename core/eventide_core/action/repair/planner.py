@@ -292,11 +292,10 @@ class _Damage:
         """By the path of either: a left-over of a plan, the log file that it is of, and their size in bytes."""
         plans = (plan for plan in self.facts.plans.values() if isinstance(plan, CompactionPlan))
         pairs = [
-            (op.path_of(left.new_name), left.log_file.path, left.log_file.size)
+            (path, left.log_file.path, left.log_file.size)
             for plan in plans
             for op in plan.operations
-            for left in op.left_overs
-            if left.new_name is not None
+            for path, left in op.linked.items()
         ]
         return {path: pair for pair in pairs for path in pair[:2]}
 

@@ -15,13 +15,44 @@ _NAME = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
-class SyncOptions:
-    """How a table is to stand in a Hive catalog, where names are in lower case.
+class DatasetOptions:
+    """How a table is to stand in DataHub, with names as the user spells them.
 
-    `database`: in lower case: the option, else `hoodie.database.name` of the table, else `default`.
-    `table`: its name there, in lower case, before `_ro` and `_rt`.
-    `base_path`: the table's directory as readers of the catalog name it; None if its own URI is what they know it by.
-    `partition_fields`: the partition columns there, in the order of the path; the table's own unless the user names others.
+    `database`: before the table's name in the dataset's; DataHub's own option, else that of every catalog, else
+        `hoodie.database.name` of the table, else `default`.
+    `table`: DataHub's own option, else the catalog's, else the table's name.
+    `base_path`: the table's directory as readers name it; None if the table's own URI is what readers know it by.
+    `partition_fields`: those that a property of the dataset names; the table's own unless the user names others.
+    `table_properties`: the user's own, by name.
+    `is_conditional`: what is there stays as it is if only the time of its last commit would change.
+    """
+
+    database: str
+    table: str
+    base_path: str | None
+    partition_fields: tuple[str, ...]
+    table_properties: Mapping[str, str]
+    is_conditional: bool
+
+    @classmethod
+    def of(cls, options: Options, config: TableConfig) -> "DatasetOptions":
+        """Raises ConfigError for an option that cannot be used."""
+        fields = options.get(keys.SYNC_PARTITION_FIELDS)
+        return cls(
+            database=options.get(keys.DATAHUB_DATABASE) or _database(options, config),
+            table=options.get(keys.DATAHUB_TABLE) or options.get(keys.SYNC_TABLE) or config.name,
+            base_path=options.get(keys.SYNC_BASE_PATH),
+            partition_fields=config.partition_fields if fields is None else fields,
+            table_properties=_pairs(options, keys.SYNC_TABLE_PROPERTIES),
+            is_conditional=options.get(keys.SYNC_CONDITIONAL),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SyncOptions(DatasetOptions):
+    """How a table is to stand in a Hive catalog, where names are in lower case, and `table` is without `_ro` and `_rt`.
+
+    `partition_fields` are the partition columns there, in the order of the path.
     `extractor`: how a partition's path gives their values.
     `decodes_partitions`: values decode the %-encoded characters of the path. Hudi's own sync never does.
     `strategy`: which tables there are, read-optimized, snapshot or both (catalog_tables.py).
@@ -33,14 +64,9 @@ class SyncOptions:
     `schema_part_length`: the most characters of Spark's schema in one property.
     `spark_version`: the version that these properties name; None for none.
     `omits_meta_fields`: Hudi's meta columns are left out.
-    `table_properties`, `serde_properties`: the user's own, by name.
-    `is_conditional`: a table stays as it is if only the time of its last commit would change.
+    `serde_properties`: the user's own, by name.
     """
 
-    database: str
-    table: str
-    base_path: str | None
-    partition_fields: tuple[str, ...]
     extractor: PartitionExtractor
     decodes_partitions: bool
     strategy: SyncStrategy
@@ -51,10 +77,8 @@ class SyncOptions:
     is_for_spark: bool
     schema_part_length: int
     omits_meta_fields: bool
-    table_properties: Mapping[str, str]
     serde_properties: Mapping[str, str]
     spark_version: str | None
-    is_conditional: bool
 
     @classmethod
     def of(cls, options: Options, config: TableConfig) -> "SyncOptions":
@@ -93,39 +117,6 @@ class SyncOptions:
             table_properties=_pairs(options, keys.SYNC_TABLE_PROPERTIES),
             serde_properties=_pairs(options, keys.SYNC_SERDE_PROPERTIES),
             spark_version=options.get(keys.SYNC_SPARK_VERSION),
-            is_conditional=options.get(keys.SYNC_CONDITIONAL),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class DatasetOptions:
-    """How a table is to stand in DataHub, with names as the user spells them.
-
-    `database`: before the table's name in the dataset's; DataHub's own option, else as in SyncOptions.
-    `table`: DataHub's own option, else the catalog's, else the table's name.
-    `base_path`: the table's directory as readers name it; None if the table's own URI is what readers know it by.
-    `partition_fields`: those that a property of the dataset names; the table's own unless the user names others.
-    `table_properties`: the user's own, by name.
-    `is_conditional`: the dataset stays as it is if only the time of its last commit would change.
-    """
-
-    database: str
-    table: str
-    base_path: str | None
-    partition_fields: tuple[str, ...]
-    table_properties: Mapping[str, str]
-    is_conditional: bool
-
-    @classmethod
-    def of(cls, options: Options, config: TableConfig) -> "DatasetOptions":
-        """Raises ConfigError for an option that cannot be used."""
-        fields = options.get(keys.SYNC_PARTITION_FIELDS)
-        return cls(
-            database=options.get(keys.DATAHUB_DATABASE) or _database(options, config),
-            table=options.get(keys.DATAHUB_TABLE) or options.get(keys.SYNC_TABLE) or config.name,
-            base_path=options.get(keys.SYNC_BASE_PATH),
-            partition_fields=config.partition_fields if fields is None else fields,
-            table_properties=_pairs(options, keys.SYNC_TABLE_PROPERTIES),
             is_conditional=options.get(keys.SYNC_CONDITIONAL),
         )
 

@@ -54,19 +54,17 @@ def _one_operation(facts: TableFacts, plan: CompactionPlan, op: PlannedOperation
     for path in sorted(merged & left):
         yield Finding(path, f"was both merged and left over by the compaction at {plan.instant}", _FULL)
     named = {stat.path for stat in facts.commits[plan.instant].stats if (stat.partition, stat.file_id) == _group(op)}
-    must = {op.path_of(op.new_base_name)} | {op.path_of(o.new_name) for o in op.left_overs if o.new_name is not None}
-    may = {op.path_of(op.carried_name)} if op.carried_name is not None else set[str]()
+    must = {op.new_base_path, *op.linked}
+    may = set[str]() if op.carried_path is None else {op.carried_path}
     for path in sorted(must - named):
         yield Finding(path, f"is in the plan at {plan.instant}, but not in its commit", _FULL)
     for path in sorted(named - must - may):
         yield Finding(path, f"is in the commit {plan.instant}, but not in its plan", _FULL)
-    for o in op.left_overs:
-        if o.new_name is not None:
-            path = op.path_of(o.new_name)
-            if facts.left_overs.get(path) != o.log_file.path:
-                origin = facts.left_overs.get(path, "nothing")
-                problem = f"stands for {o.log_file.path} in the plan at {plan.instant}, but for {origin} in its commit"
-                yield Finding(path, problem, _FULL)
+    for path, linked in op.linked.items():
+        if facts.left_overs.get(path) != linked.log_file.path:
+            origin = facts.left_overs.get(path, "nothing")
+            problem = f"stands for {linked.log_file.path} in the plan at {plan.instant}, but for {origin} in its commit"
+            yield Finding(path, problem, _FULL)
     yield from _forgotten(facts, plan, op, merged | left)
 
 
@@ -161,7 +159,7 @@ def _left_over_now(facts: TableFacts, cut_at: str, plan: CompactionPlan | None) 
     linked = {stat.path for stat in facts.commits[cut_at].stats if stat.path in facts.left_overs}
     if plan is None:
         return linked
-    above = {op.path_of(o.new_name) for op in plan.operations for o in op.left_overs if o.is_above and o.new_name}
+    above = {path for op in plan.operations for path, left in op.linked.items() if left.is_above}
     if plan.link_mode is not LinkMode.PREFIX:
         return linked - above
     return linked | {o.log_file.path for op in plan.operations for o in op.left_overs}

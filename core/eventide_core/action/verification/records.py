@@ -214,7 +214,7 @@ def _compactions_of_lost_writes(facts: TableFacts) -> frozenset[str]:
             scans = [facts.log_scans.get(log.path) for log in logs]
             instants = {op.base_instant, *(i for scan in scans if scan is not None for i in scan.instants)}
             if lost & instants:
-                paths.add(op.path_of(op.new_base_name))
+                paths.add(op.new_base_path)
     return frozenset(paths)
 
 

@@ -158,7 +158,11 @@ def _one_instant(facts: TableFacts, time: str, states: list[Instant]) -> Iterato
 def _without_plan(facts: TableFacts, time: str, states: list[Instant]) -> Iterator[Observation]:
     """An inflight file whose plan, the requested file, is gone: a process put it that others had overtaken."""
     inflight = next((i for i in states if i.state is State.INFLIGHT), None)
-    if inflight is None or inflight.action not in _ENDS_WITHOUT_PLAN or _requested(inflight) in states:
+    if (
+        inflight is None
+        or inflight.action not in _ENDS_WITHOUT_PLAN
+        or replace(inflight, state=State.REQUESTED) in states
+    ):
         return
     place = f"{facts.timeline_path}/{inflight.file_name}"
     if any(i.is_completed for i in states):
@@ -166,10 +170,6 @@ def _without_plan(facts: TableFacts, time: str, states: list[Instant]) -> Iterat
     else:
         cure = _ENDS_WITHOUT_PLAN[inflight.action] or f"run {Cure.rollback(time, force=True)}"
         yield Finding(place, f"is an inflight {inflight.action} without a plan", cure)
-
-
-def _requested(pending: Instant) -> Instant:
-    return replace(pending, state=State.REQUESTED)
 
 
 @check("pending-plans", "I13", "every file that a pending compaction needs exists as planned")

@@ -15,7 +15,7 @@ from eventide_core.table.timeline.commit_metadata import (
     WriteStat,
     by_partition,
 )
-from eventide_core.table.timeline.compaction_extra_metadata import CompactionExtraMetadata, PublishedThreshold
+from eventide_core.table.timeline.compaction_extra_metadata import CompactionExtraMetadata
 from eventide_core.table.timeline.plans import CompactionPlan, LeftOver, PlannedOperation
 
 _NONE: Final[Mapping[str, str]] = {}
@@ -44,24 +44,8 @@ def commit_metadata(
     for op, result in zip(plan.operations, results, strict=True):
         stats += (_base_stat(op, result), *_link_stats(op, result, checksums))
         uncompacted |= _uncompacted(op, result)
-    published = CompactionExtraMetadata.write(
-        plan.instant,
-        link_mode=plan.link_mode,
-        cut=_published_threshold(plan, fresh),
-        links={
-            op.path_of(left.new_name): left.log_file.name
-            for op in plan.operations
-            for left in op.left_overs
-            if left.new_name is not None
-        },
-        fallbacks={str(reason): count for reason, count in plan.fallbacks.items()},
-        uncompacted=uncompacted,
-        deletes={
-            op.path_of(left.new_name): left.delete_count
-            for op in plan.operations
-            for left in op.left_overs
-            if left.new_name is not None and left.delete_count
-        },
+    published = CompactionExtraMetadata.of_plan(
+        plan, watermark_ms=fresh.watermark_ms, late_records=fresh.late_records, uncompacted=uncompacted
     )
     extra = {SCHEMA_KEY: plan.schema.text, **published.texts, **carried}
     if event_times is not None:
@@ -101,27 +85,16 @@ def added_files(plan: CompactionPlan, results: Sequence[MergeResult]) -> tuple[A
 
 def _uncompacted(op: PlannedOperation, result: MergeResult) -> dict[str, int | None]:
     since = result.uncompacted_from_ms
-    uncompacted = {
-        op.path_of(left.new_name): since[left.log_file.path]
-        for left in op.left_overs
-        if left.new_name is not None and left.log_file.path in since
-    }
-    if op.carried_name is not None and result.carried_size is not None:
-        uncompacted[op.path_of(op.carried_name)] = None
+    uncompacted = {path: since[left.log_file.path] for path, left in op.linked.items() if left.log_file.path in since}
+    if op.carried_path is not None and result.carried_size is not None:
+        uncompacted[op.carried_path] = None
     return uncompacted
-
-
-def _published_threshold(plan: CompactionPlan, fresh: Freshness) -> PublishedThreshold | None:
-    """The cut with its field and watermark; None if the plan publishes no cut."""
-    if plan.cut_ms is None or plan.event_time_field is None:
-        return None
-    return PublishedThreshold(plan.cut_ms, fresh.watermark_ms, fresh.late_records, plan.event_time_field, plan.cut)
 
 
 def _base_stat(op: PlannedOperation, result: MergeResult) -> WriteStat:
     change_log = None
-    if op.change_log_name is not None and result.change_log_size is not None:
-        change_log = op.path_of(op.change_log_name), result.change_log_size
+    if op.change_log_path is not None and result.change_log_size is not None:
+        change_log = op.change_log_path, result.change_log_size
     return WriteStat(
         file_id=op.file_id,
         path=result.new_base_path,

@@ -21,7 +21,7 @@ from typing import Any, Final
 from eventide_core.access.files import ChecksummedOutput, checksum_of_file
 from eventide_core.access.requests import responses
 from eventide_core.errors import MissingFileError, PlanMismatchError
-from eventide_core.ports import FileInfo, LogRange, MergeResult, MergeTask, OutputFile, SliceMerger, Storage
+from eventide_core.ports import FileInfo, MergeResult, MergeTask, OutputFile, SliceMerger, Storage
 from eventide_core.table.files.checksum import RunningChecksum
 from eventide_core.table.files.own_file import decoded_own, encoded_own
 from eventide_core.table.timeline.plans import LinkMode
@@ -47,12 +47,12 @@ class SliceCompactor:
         Raises PlanMismatchError, MissingFileError, and what reading the slice raises. It skips nothing.
         """
         self.merger.check(task.shape)
-        planned = (*task.merged, *(LogRange(left.path, left.size) for left in task.left_overs))
+        planned = (*task.op.compacted, *(left.log_file for left in task.op.left_overs))
         # The first one is the file of an earlier attempt. If another process makes it from now on, `_merge` finds it.
-        paths = (task.new_base_path, *(path for path, _ in planned))
+        paths = (task.op.new_base_path, *(log.path for log in planned))
         earlier, *infos = responses(self.storage, self.storage.stat, paths)
-        for (path, size), info in zip(planned, infos, strict=True):
-            check_size(info, path, size)
+        for log, info in zip(planned, infos, strict=True):
+            check_size(info, log.path, log.size)
         if earlier is not None:
             may_write()
             link_left_overs(self.storage, task)
@@ -66,14 +66,14 @@ class SliceCompactor:
 
         Raises PlanMismatchError if the file of that name is not this plan's.
         """
-        info = self.storage.stat(task.new_base_path)
+        info = self.storage.stat(task.op.new_base_path)
         if info is None:
             return None
-        text = self.merger.read_footer(task.new_base_path).get(RESULT_FOOTER_KEY, "{}")
+        text = self.merger.read_footer(task.op.new_base_path).get(RESULT_FOOTER_KEY, "{}")
         result = _decode_result(text, task, info.size)
         if result is None:
             raise PlanMismatchError(
-                f"{task.new_base_path} exists, but the plan at {task.instant} didn't write it: roll the plan "
+                f"{task.op.new_base_path} exists, but the plan at {task.instant} didn't write it: roll the plan "
                 "back and plan again"
             )
         self._check_carried(task, result)
@@ -82,8 +82,8 @@ class SliceCompactor:
     def _with_checksums(self, task: MergeTask, result: MergeResult) -> MergeResult:
         """The result of an earlier attempt with the checksums of its files, which have to be read for that."""
         carried = None
-        if task.carried_path is not None and result.carried_size is not None:
-            carried = checksum_of_file(self.storage, task.carried_path, result.carried_size)
+        if task.op.carried_path is not None and result.carried_size is not None:
+            carried = checksum_of_file(self.storage, task.op.carried_path, result.carried_size)
         base = checksum_of_file(self.storage, result.new_base_path, result.base_size)
         return replace(result, base_checksum=base, carried_checksum=carried)
 
@@ -91,9 +91,9 @@ class SliceCompactor:
         output = ChecksummedOutput(_LateOutput(partial(self._begin_to_write, task, may_write)))
         try:
             merged = self.merger.merge(task, output, lambda result: {RESULT_FOOTER_KEY: _encode_result(task, result)})
-            self._put_same(task, task.carried_path, merged.carried)
-            self._put_same(task, task.change_log_path, merged.changes)
-            self.storage.put_if_absent(task.marker_path, b"")
+            self._put_same(task, task.op.carried_path, merged.carried)
+            self._put_same(task, task.op.change_log_path, merged.changes)
+            self.storage.put_if_absent(task.op.marker_path(task.instant), b"")
             is_published = output.commit()
         finally:
             output.abort()
@@ -103,7 +103,7 @@ class SliceCompactor:
         done = self.finished(task)
         if done is None:
             raise MissingFileError(
-                f"{task.new_base_path} was removed directly after another process wrote it, because the plan was "
+                f"{task.op.new_base_path} was removed directly after another process wrote it, because the plan was "
                 "rolled back"
             )
         return done
@@ -111,7 +111,7 @@ class SliceCompactor:
     def _begin_to_write(self, task: MergeTask, may_write: Callable[[], object]) -> OutputFile:
         may_write()
         link_left_overs(self.storage, task)
-        return self.storage.open_output(task.new_base_path)
+        return self.storage.open_output(task.op.new_base_path)
 
     def _put_same(self, task: MergeTask, path: str | None, data: bytes) -> None:
         if not data or path is None:
@@ -123,10 +123,10 @@ class SliceCompactor:
             )
 
     def _check_carried(self, task: MergeTask, result: MergeResult) -> None:
-        if task.carried_path is not None and result.carried_size is not None:
-            check_size(self.storage.stat(task.carried_path), task.carried_path, result.carried_size)
-        if task.change_log_path is not None and result.change_log_size is not None:
-            check_size(self.storage.stat(task.change_log_path), task.change_log_path, result.change_log_size)
+        if task.op.carried_path is not None and result.carried_size is not None:
+            check_size(self.storage.stat(task.op.carried_path), task.op.carried_path, result.carried_size)
+        if task.op.change_log_path is not None and result.change_log_size is not None:
+            check_size(self.storage.stat(task.op.change_log_path), task.op.change_log_path, result.change_log_size)
 
 
 class _LateOutput:
@@ -152,9 +152,10 @@ class _LateOutput:
 
 def link_left_overs(storage: Storage, task: MergeTask) -> None:
     """Gives each left-over that needs one its name in the new slice, the last one first."""
-    for source, size, target in reversed(task.left_overs):
-        if target is None:
+    for left in reversed(task.op.left_overs):
+        if left.new_name is None:
             continue
+        source, target = left.log_file.path, task.op.path_of(left.new_name)
         match task.link_mode:
             case LinkMode.COPY:
                 storage.copy_if_absent(source, target)
@@ -166,7 +167,7 @@ def link_left_overs(storage: Storage, task: MergeTask) -> None:
                 raise PlanMismatchError(
                     f"the plan at {task.instant} links {source} to {target} in mode prefix, which needs no links"
                 )
-        check_size(storage.stat(target), target, size)
+        check_size(storage.stat(target), target, left.log_file.size)
 
 
 def check_size(info: FileInfo | None, path: str, size: int) -> None:
@@ -186,8 +187,8 @@ def _checksum(data: bytes) -> str:
 
 def _identity(task: MergeTask) -> tuple[str, list[str], dict[str, int]]:
     """What identifies the base file of this task: its instant, the log files it merges, and those it merges early."""
-    early = {path.rpartition("/")[2]: before_ms for path, before_ms in task.early.items()}
-    return task.instant, [path.rpartition("/")[2] for path, _ in task.merged], early
+    early = {path.rpartition("/")[2]: before_ms for path, before_ms in task.op.merged_before_ms.items()}
+    return task.instant, [log.name for log in task.op.compacted], early
 
 
 def _encode_result(task: MergeTask, result: MergeResult) -> str:
@@ -206,7 +207,7 @@ def _decode_result(text: str, task: MergeTask, base_size: int) -> MergeResult | 
         if (written.get("instant"), written.get("merged"), written.get("early", {})) != _identity(task):
             return None
         counts: dict[str, Any] = written["result"]
-        counts |= {"new_base_path": task.new_base_path, "base_size": base_size}
+        counts |= {"new_base_path": task.op.new_base_path, "base_size": base_size}
         return MergeResult(**counts)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None

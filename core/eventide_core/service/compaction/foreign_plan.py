@@ -21,7 +21,6 @@ from eventide_core.table.timeline.file_system_view import DataFile, FileGroup
 from eventide_core.table.timeline.outcome_file import attempt_path
 from eventide_core.table.timeline.plans import (
     CompactionPlan,
-    CutMode,
     ForeignOperation,
     ForeignPlan,
     LinkMode,
@@ -100,16 +99,12 @@ def as_executed(state: TableState, plan: ForeignPlan, attempt: int) -> Compactio
             )
     return CompactionPlan(
         instant=plan.instant,
-        cut_ms=None,
-        cut=CutMode.FILE,
         link_mode=LinkMode.COPY,
         link_reason="nothing is left over, so no link is needed",
-        event_time_field=None,
         operations=tuple(
             _executed(op, f"{number}-{attempt}-0", plan.instant, sizes) for number, op in enumerate(plan.operations)
         ),
         schema=state.schema,
-        partitions_with_logs=(),
     )
 
 
@@ -122,10 +117,7 @@ def _executed(op: ForeignOperation, token: str, instant: str, sizes: dict[str, i
         base_path=op.base_path,
         base_size=0 if op.base_path is None else sizes[op.base_path],
         compacted=tuple(PlannedLog(path, sizes[path], None) for path in ordered),
-        left_overs=(),
         new_base_name=str(BaseFileName(op.file_id, token, instant)),
-        carried_name=None,
-        fallback=None,
         reason="another engine planned the whole slice",
     )
 

@@ -19,18 +19,8 @@ from functools import partial
 from eventide_core.access.threads import Gate
 from eventide_core.config.compaction import ParquetCodec
 from eventide_core.errors import PlanMismatchError
-from eventide_core.ports import (
-    BackgroundEngine,
-    Engine,
-    LinkedLog,
-    LogRange,
-    MergeResult,
-    MergeTask,
-    Progress,
-    RunningTask,
-)
+from eventide_core.ports import BackgroundEngine, Engine, MergeResult, MergeTask, Progress, RunningTask
 from eventide_core.service.compaction.compact_slice import SliceCompactor
-from eventide_core.service.rollback.compaction_files import marker_path
 from eventide_core.service.state.table import TableState
 from eventide_core.table.records.record_shape import RecordShape
 from eventide_core.table.records.supplemental_logging import SupplementalLogging
@@ -47,26 +37,13 @@ def merge_tasks(state: TableState, codec: ParquetCodec, plan: CompactionPlan) ->
     logged = SupplementalLogging.of(state.config.properties if captures else {})
     return tuple(
         MergeTask(
-            partition=op.partition,
-            file_id=op.file_id,
-            instant=plan.instant,
-            base_path=op.base_path,
-            merged=tuple(LogRange(log.path, log.size) for log in op.compacted),
-            left_overs=tuple(
-                LinkedLog(left.log_file.path, left.log_file.size, op.path_of(left.new_name) if left.new_name else None)
-                for left in op.left_overs
-            ),
-            early=op.merged_before_ms,
-            link_mode=plan.link_mode,
-            carried_path=op.path_of(op.carried_name) if op.carried_name else None,
-            new_base_path=op.path_of(op.new_base_name),
-            marker_path=marker_path(plan.instant, op),
-            shape=shape,
-            blocks=blocks.of_logs([log.path for log in op.read_logs]),
-            codec=codec,
-            change_log_path=None if op.change_log_name is None else op.path_of(op.change_log_name),
-            logged=logged,
-            rests_on_no_deletes=op.rests_on_no_deletes,
+            plan.instant,
+            op,
+            plan.link_mode,
+            shape,
+            blocks.of_logs([log.path for log in op.read_logs]),
+            codec,
+            logged,
         )
         for op in plan.operations
     )
@@ -159,4 +136,4 @@ def run_tasks(
         sizes = [op.base_size + sum(log.size for log in op.read_logs) for op in plan.operations]
         results = engine.map(compact_slice, tasks, sizes=sizes, on_done=progress.advance)
     by_base = {result.new_base_path: result for result in results}
-    return [by_base[task.new_base_path] for task in tasks]
+    return [by_base[task.op.new_base_path] for task in tasks]

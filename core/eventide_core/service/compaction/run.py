@@ -142,8 +142,7 @@ class CompactionRunner:
     def reached(self) -> CompactionResult:
         """The result if the published cut already meets the request: nothing was done."""
         state = TableState.load(self.files)
-        instant = state.cut_instant
-        assert instant is not None
+        instant = state.published_cut.instant
         return CompactionResult(instant, self.freshness.now(state), metrics_of(()), is_already_reached=True)
 
     def _read(

@@ -55,13 +55,13 @@ from eventide_core.service.compaction.foreign_plan import Attempt, as_executed, 
 from eventide_core.service.compaction.merge_tasks import merge_tasks, run_tasks
 from eventide_core.service.facts.arrival import mark_sources
 from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep, PendingUpdate
-from eventide_core.service.rollback.compaction_files import made_files, marker_path
+from eventide_core.service.rollback.compaction_files import made_files
 from eventide_core.service.scheduling.planned_slices import is_as_planned
 from eventide_core.service.scheduling.schedule import wait_until
 from eventide_core.service.scheduling.settings import CompactionSettings
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
-from eventide_core.service.transaction.action import Put, Transaction
+from eventide_core.service.transaction.action import Put
 from eventide_core.service.transaction.steps import Kind
 from eventide_core.service.transaction.timeline_files import delete_each
 from eventide_core.table.files.file_group_write import marker_directory
@@ -159,7 +159,7 @@ class ForeignCompactionRunner:
             _check_slices(state, executed)
             self.remove_markers_of(executed, lease)
             timeline = self.files.on_timeline(state.config)
-            transaction = self._transaction(state.config, plan.instant)
+            transaction = self.files.transaction(state.config, Kind.PLAN_OF_HUDI, Action.COMPACTION, plan.instant)
             match transaction.put(lease, State.INFLIGHT, attempt.encode()):
                 case Put.EXISTED:
                     self._remove(made_files(executed), executed, lease)
@@ -182,7 +182,9 @@ class ForeignCompactionRunner:
             mark_sources(self.files, carried)
             metadata = whole_slices_metadata(executed, results, carried, settings)
             is_put = completion.put(self.files, state, metadata, update, lease)
-            if not is_put and not self._is_ours(state.config, executed):
+            if not is_put and self._named(state.config, executed.instant) != {
+                op.new_base_path for op in executed.operations
+            }:
                 self._lose(executed, update, lease)
                 return
             update.check_after_commit(lease)
@@ -231,7 +233,7 @@ class ForeignCompactionRunner:
             return False
         named = self._named(config, instant)
         if named is not None:
-            lost = [op for op in executed.operations if op.path_of(op.new_base_name) not in named]
+            lost = [op for op in executed.operations if op.new_base_path not in named]
             self._remove([path for op in lost for path in op.made_paths], executed, lease)
             return True
         self._remove(made_files(executed), executed, lease)
@@ -260,9 +262,6 @@ class ForeignCompactionRunner:
             )
         return {stat.path for stat in commit.stats}
 
-    def _transaction(self, config: TableConfig, instant: str) -> Transaction:
-        return self.files.transaction(config, Kind.PLAN_OF_HUDI, Action.COMPACTION, instant)
-
     def _lose(self, executed: CompactionPlan, update: PendingUpdate, lease: Lease) -> None:
         """Another engine without the lock has committed between the last check and this commit: its commit counts."""
         if update.update is not None:
@@ -278,11 +277,7 @@ class ForeignCompactionRunner:
         if lease is not None:
             lease.check()
         for op in executed.operations:
-            self.files.storage.delete(marker_path(executed.instant, op))
-
-    def _is_ours(self, config: TableConfig, executed: CompactionPlan) -> bool:
-        """Whether the existing commit names this attempt's files: an earlier run of the attempt put it."""
-        return self._named(config, executed.instant) == {op.path_of(op.new_base_name) for op in executed.operations}
+            self.files.storage.delete(op.marker_path(executed.instant))
 
     def is_held_by_other(self, config: TableConfig, pending: Instant) -> bool:
         """Whether another engine has begun the pending compaction."""

@@ -26,7 +26,7 @@ def event_time_field_of(state: TableState, options: Options) -> str:
     option that names another field than that of the published cut, ConfigError if no field is known, or if its type is
     not that of a time.
     """
-    asked, published = options.get(EVENT_TIME_FIELD), state.cut_field
+    asked, published = options.get(EVENT_TIME_FIELD), state.published_cut.event_time_field
     if published is not None and asked not in (None, published):
         raise RefusedError(
             f"option {EVENT_TIME_FIELD}={asked!r}: the published cut is in terms of {published!r}, and the "
@@ -68,7 +68,7 @@ def _check_reading(state: TableState, schema: AvroSchema, name: str, options: Op
     if unused is not None:
         raise ConfigError(f"option {asked}: {unused}")
     texts = state.config.event_time_texts
-    published = state.cut_event_times if schema.is_local_time(name) else None
+    published = state.published_cut.event_times if schema.is_local_time(name) else None
     if published is not None and texts.contradicts(published, name, schema):
         raise RefusedError(
             f"{texts}: the published cut is in terms of the event times {published!r}, without a zone those of UTC, and the "
@@ -94,7 +94,9 @@ def write_event_time_field(state: TableState, schema: AvroSchema, options: Optio
 
 def has_named_event_time(state: TableState, options: Options) -> bool:
     """Whether the event-time field is more than the default, which is the ordering field and need not hold times."""
-    return (options.get(EVENT_TIME_FIELD) or state.config.event_time_field or state.cut_field) is not None
+    return (
+        options.get(EVENT_TIME_FIELD) or state.config.event_time_field or state.published_cut.event_time_field
+    ) is not None
 
 
 def are_stats_proof(shape: RecordShape, options: Options, properties: Mapping[str, str]) -> bool:

@@ -64,10 +64,10 @@ class ExactViews:
 
     def with_exactness(self, state: TableState, fresh: Freshness) -> Freshness:
         """The freshness of that state. After an exact cut, `is_exact` states whether the view is exact there."""
-        is_asked = state.cut_mode is CutMode.EXACT and state.cut_ms == fresh.cut_ms
-        if state.cut_ms is None or state.cut_field is None or not is_asked:
+        is_asked = state.published_cut.cut_mode is CutMode.EXACT and state.cut_ms == fresh.cut_ms
+        if state.cut_ms is None or state.published_cut.event_time_field is None or not is_asked:
             return fresh
-        return replace(fresh, is_exact=self.now(state, state.cut_field, state.cut_ms).is_exact)
+        return replace(fresh, is_exact=self.now(state, state.published_cut.event_time_field, state.cut_ms).is_exact)
 
     def of(self, slices: Sequence[FileSlice], shape: RecordShape, threshold_ms: int) -> Exactness:
         paths = [file_slice.base_file.path for file_slice in slices if file_slice.base_file is not None]
@@ -93,7 +93,7 @@ class ExactViews:
         if first is not None:
             was_exact = state.publications[first.compaction.requested_time].cut_mode is CutMode.EXACT
         else:  # it may be archived
-            was_exact = state.cut_ms == asked_ms and state.cut_mode is CutMode.EXACT
+            was_exact = state.cut_ms == asked_ms and state.published_cut.cut_mode is CutMode.EXACT
         if exactness.is_exact is not True and not was_exact:
             raise NoExactCutError(
                 f"no exact cut at {format_timestamp(asked_ms)}: the published cut is there or later, {exactness}, and no "

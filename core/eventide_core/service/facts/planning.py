@@ -3,10 +3,8 @@
 from collections.abc import Iterable, Sequence
 
 from eventide_core import config as keys
-from eventide_core.action.compaction.link_choice import LinkChoiceFacts
 from eventide_core.action.compaction.quiet_moment import AWAY_FROM_WRITERS_MS, BackdatingFacts
-from eventide_core.config import LinkChoice
-from eventide_core.ports import Capability, Clock, Storage
+from eventide_core.ports import Clock
 from eventide_core.service.facts.moments import local_instant_time, put_times
 from eventide_core.service.state.table import TableState
 from eventide_core.table.files.bucket import PURE_LOG_INDEXES, bucket_of_file_id, is_flink_file_id
@@ -49,30 +47,6 @@ def _put_at(state: TableState, logged: frozenset[str], now: str, clock: Clock) -
     ahead = instant_time(instant_epoch_ms(now) + AWAY_FROM_WRITERS_MS)
     put_at = put_times(state.config, state.timeline, clock)
     return {requested: time for requested, time in put_at.items() if requested in logged and time <= ahead}
-
-
-def link_choice_facts(
-    state: TableState,
-    storage: Storage,
-    choice: LinkChoice,
-    moment: str,
-    back: BackdatingFacts,
-    *,
-    is_exclusive: bool,
-) -> LinkChoiceFacts:
-    """The facts for the choice of a link mode. `moment` is the quiet moment of the plan."""
-    # Probing a storage makes and removes a link, so it is done only if the answer matters.
-    may_link = is_exclusive and choice in (LinkChoice.AUTO, LinkChoice.SYMLINK)
-    capabilities = storage.capabilities if may_link else Capability.NONE
-    return LinkChoiceFacts(
-        choice=choice,
-        is_exclusive=is_exclusive,
-        has_symlinks=Capability.SYMLINK in capabilities,
-        has_server_copies=Capability.SERVER_COPY in capabilities,
-        layout=state.config.layout,
-        moment=moment,
-        back=back,
-    )
 
 
 def schema_since(state: TableState) -> str:

@@ -31,7 +31,7 @@ def _strays(files: TableFiles, state: TableState) -> Iterator[tuple[str, str]]:
         for instant in sorted(state.ended | undone)
         if state.timeline.find(instant) is None
         and (instant in undone or (start is not None and instant > start))
-        and not _is_planned(files, state, instant)
+        and not files.on_timeline(state.config).exists(Instant(instant, Action.COMPACTION, State.REQUESTED))
     }
     for file in state.listing:
         match file.parsed:
@@ -69,8 +69,3 @@ def _from(log: LogFile, state: TableState) -> Iterator[DataFile]:
             continue
         if other.reader_order >= log.name.reader_order:
             yield file
-
-
-def _is_planned(files: TableFiles, state: TableState, instant: str) -> bool:
-    """Whether the compaction is on the timeline now: an outdated listing must not make its files strays."""
-    return files.on_timeline(state.config).exists(Instant(instant, Action.COMPACTION, State.REQUESTED))

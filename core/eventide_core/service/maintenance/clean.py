@@ -53,7 +53,7 @@ from eventide_core.service.transaction.steps import Kind
 from eventide_core.table.files.file_name import LogFileName, path_in
 from eventide_core.table.settings.metadata_table import RowChange
 from eventide_core.table.settings.table_config import TableConfig
-from eventide_core.table.timeline.clean_metadata import CleaningPolicy, CleanMetadata, CleanPlan
+from eventide_core.table.timeline.clean_metadata import CleaningPolicy, CleanPlan
 from eventide_core.table.timeline.instant import Action, Instant, State, next_instant_time
 
 _HOUR_MS = 60 * 60 * 1000
@@ -264,16 +264,8 @@ class Cleaner:
         completion = next_instant_time(plan.instant)
         update = self.metadata.prepare(config, lease, plan.instant, FileChanges(RowChange.NONE, (), plan.deleted))
         update.write(lease, completion)
-        metadata = CleanMetadata(
-            plan.instant,
-            plan.policy,
-            "" if plan.earliest_to_retain is None else plan.earliest_to_retain.requested_time,
-            plan.last_completed,
-            plan.deleted,
-            plan.savepoints,
-        )
         recorded = config.layout.recorded_completion(completion)
-        data = self.files.codec.encode_clean(metadata)
+        data = self.files.codec.encode_clean(plan)
         self._transaction(config, plan.instant).put(lease, State.COMPLETED, data, completion=recorded)
         update.check_after_commit(lease)
         update.compact(lease, completion)

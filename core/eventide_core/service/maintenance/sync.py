@@ -51,9 +51,9 @@ class SyncedTable:
     name: str
     is_created: bool
     is_altered: bool
-    partitions_added: int
-    partitions_moved: int
-    partitions_dropped: int
+    partitions_added: int = 0
+    partitions_moved: int = 0
+    partitions_dropped: int = 0
 
     @property
     def is_changed(self) -> bool:
@@ -233,8 +233,5 @@ class DatasetSync:
             if change:
                 catalog.change(options.database, options.table, change)
         is_new = dataset is None
-        done = SyncedTable(options.table, is_new, is_altered=bool(change) and not is_new, **_NO_PARTITIONS)
+        done = SyncedTable(options.table, is_new, is_altered=bool(change) and not is_new)
         return SyncResult(options.database, (done,), fresh)
-
-
-_NO_PARTITIONS = {"partitions_added": 0, "partitions_moved": 0, "partitions_dropped": 0}

@@ -182,7 +182,7 @@ class MetadataCompaction:
         slices = (one for name in state.facts.partitions for one in state.view(name).latest_slices())
         if any(self._is_above(log) for one in slices for log in one.log_files):
             return False
-        bases = [f"{METADATA_DIRECTORY}/{op.path_of(op.new_base_name)}" for op in self.plan.operations]
+        bases = [f"{METADATA_DIRECTORY}/{op.new_base_path}" for op in self.plan.operations]
         timeline = self.transaction.timeline
         begun = (timeline.path(self.transaction.at(step)) for step in (State.INFLIGHT, State.REQUESTED))
         delete_each(timeline.storage, (*bases, *begun), lease)

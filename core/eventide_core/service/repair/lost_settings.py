@@ -25,38 +25,9 @@ from eventide_core.service.facts.planning import instant_beyond
 from eventide_core.service.repair.backup import RepairBackup, backups_of
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.service.transaction.outcome import instants_with_outcome
+from eventide_core.table import property_keys as keys
 from eventide_core.table.files.file_name import LogFileName
 from eventide_core.table.files.table_path import INDEX_DEFINITIONS, METADATA_DIRECTORY, PARTITION_MARK
-from eventide_core.table.property_keys import (
-    ARCHIVELOG_FOLDER,
-    BASE_FILE_FORMAT,
-    CDC_ENABLED,
-    DELETE_FIELD,
-    DELETE_MARKER,
-    HIVE_STYLE_PARTITIONING,
-    INDEX_DEFINITIONS_PATH,
-    KEY_GENERATOR_CLASS_NAME,
-    KEY_GENERATOR_TYPE,
-    METADATA_PARTITIONS,
-    ORDERING_FIELDS,
-    PARTIAL_UPDATE_MODE,
-    PARTITION_FIELDS,
-    PAYLOAD_CLASS_NAME,
-    POPULATE_META_FIELDS,
-    PRECOMBINE_FIELD,
-    RECORD_MERGE_MODE,
-    RECORD_MERGE_STRATEGY_ID,
-    RECORDKEY_FIELDS,
-    TABLE_CHECKSUM,
-    TABLE_NAME,
-    TABLE_TYPE,
-    TABLE_VERSION,
-    TIMELINE_HISTORY_PATH,
-    TIMELINE_LAYOUT_VERSION,
-    TIMELINE_PATH,
-    TIMELINE_TIMEZONE,
-    URL_ENCODE_PARTITIONING,
-)
 from eventide_core.table.records.event_time_texts import ZONE_KEY
 from eventide_core.table.records.schema import RECORD_KEY, AvroSchema
 from eventide_core.table.settings.properties import (
@@ -77,30 +48,32 @@ _OWN_PATH: Final = f"{METADATA_DIRECTORY}/{PROPERTIES_PATH}"
 _PARQUET_TAIL: Final = 8  # the length of the footer, and a magic word
 
 _HINTS: Final = {
-    TABLE_VERSION: "6, 8 or 9",
-    TABLE_NAME: "the table's name",
-    TABLE_TYPE: "MERGE_ON_READ or COPY_ON_WRITE",
-    RECORDKEY_FIELDS: "the fields of the record key",
-    PARTITION_FIELDS: "the partition fields",
-    ORDERING_FIELDS: "the fields that order the versions of a record",
-    PRECOMBINE_FIELD: f"the field that orders the versions of a record, or {ORDERING_FIELDS} if the table had that key",
-    BASE_FILE_FORMAT: "PARQUET",
-    POPULATE_META_FIELDS: "true, unless the table has no meta fields",
-    HIVE_STYLE_PARTITIONING: "whether a partition path is `field=value`",
-    URL_ENCODE_PARTITIONING: "whether partition paths are URL-encoded",
-    TIMELINE_TIMEZONE: "UTC or LOCAL, the time zone of instants",
-    CDC_ENABLED: "whether the table captures changes",
-    KEY_GENERATOR_CLASS_NAME: "the class of the key generator",
-    KEY_GENERATOR_TYPE: "the type of the key generator, such as SIMPLE",
-    PAYLOAD_CLASS_NAME: "the payload class",
-    RECORD_MERGE_MODE: "COMMIT_TIME_ORDERING, EVENT_TIME_ORDERING or CUSTOM",
-    RECORD_MERGE_STRATEGY_ID: "the ID of the strategy that merges",
-    PARTIAL_UPDATE_MODE: "the mode of partial updates",
-    DELETE_FIELD: "the field that marks a delete",
-    DELETE_MARKER: "the value that marks a delete",
+    keys.TABLE_VERSION: "6, 8 or 9",
+    keys.TABLE_NAME: "the table's name",
+    keys.TABLE_TYPE: "MERGE_ON_READ or COPY_ON_WRITE",
+    keys.RECORDKEY_FIELDS: "the fields of the record key",
+    keys.PARTITION_FIELDS: "the partition fields",
+    keys.ORDERING_FIELDS: "the fields that order the versions of a record",
+    keys.PRECOMBINE_FIELD: (
+        f"the field that orders the versions of a record, or {keys.ORDERING_FIELDS} if the table had that key"
+    ),
+    keys.BASE_FILE_FORMAT: "PARQUET",
+    keys.POPULATE_META_FIELDS: "true, unless the table has no meta fields",
+    keys.HIVE_STYLE_PARTITIONING: "whether a partition path is `field=value`",
+    keys.URL_ENCODE_PARTITIONING: "whether partition paths are URL-encoded",
+    keys.TIMELINE_TIMEZONE: "UTC or LOCAL, the time zone of instants",
+    keys.CDC_ENABLED: "whether the table captures changes",
+    keys.KEY_GENERATOR_CLASS_NAME: "the class of the key generator",
+    keys.KEY_GENERATOR_TYPE: "the type of the key generator, such as SIMPLE",
+    keys.PAYLOAD_CLASS_NAME: "the payload class",
+    keys.RECORD_MERGE_MODE: "COMMIT_TIME_ORDERING, EVENT_TIME_ORDERING or CUSTOM",
+    keys.RECORD_MERGE_STRATEGY_ID: "the ID of the strategy that merges",
+    keys.PARTIAL_UPDATE_MODE: "the mode of partial updates",
+    keys.DELETE_FIELD: "the field that marks a delete",
+    keys.DELETE_MARKER: "the value that marks a delete",
     ZONE_KEY: "the time zone of event times without one, such as Europe/Berlin; empty if they are UTC, or have a zone",
 }
-_OF_FIELDS: Final = (RECORDKEY_FIELDS, PARTITION_FIELDS, ORDERING_FIELDS, PRECOMBINE_FIELD)
+_OF_FIELDS: Final = (keys.RECORDKEY_FIELDS, keys.PARTITION_FIELDS, keys.ORDERING_FIELDS, keys.PRECOMBINE_FIELD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,12 +124,12 @@ class SettingsRecovery:
             raise lost
         evidence = _Evidence(self.files, path, timeline)
         by_evidence = dict(evidence.known())
-        if ORDERING_FIELDS in stated and PRECOMBINE_FIELD in by_evidence:
-            by_evidence[ORDERING_FIELDS] = by_evidence.pop(
-                PRECOMBINE_FIELD
+        if keys.ORDERING_FIELDS in stated and keys.PRECOMBINE_FIELD in by_evidence:
+            by_evidence[keys.ORDERING_FIELDS] = by_evidence.pop(
+                keys.PRECOMBINE_FIELD
             )  # below version 9, either key may have the fields
         known = {**{key: KnownSetting(value, "stated") for key, value in stated.items()}, **by_evidence}
-        known |= evidence.style_of_partitions(known) if HIVE_STYLE_PARTITIONING not in stated else {}
+        known |= evidence.style_of_partitions(known) if keys.HIVE_STYLE_PARTITIONING not in stated else {}
         for key in stated.keys() & by_evidence.keys():
             if _without_kinds(stated[key]) != _without_kinds(by_evidence[key].value):
                 raise ConfigError(
@@ -184,7 +157,7 @@ class SettingsRecovery:
                     "value if the table had none"
                 )
             pairs = {key: setting.value for key, setting in sorted(recovered.known.items()) if setting.value}
-            text = stored_properties({**pairs, TABLE_CHECKSUM: table_checksum(pairs)})
+            text = stored_properties({**pairs, keys.TABLE_CHECKSUM: table_checksum(pairs)})
             config = TableConfig.parse(text, storage.root, self.files.mergers, self.files.event_time_texts)
             taken = {*instants_with_outcome(storage), *(b.instant for b in backups_of(storage))}
             instant = instant_beyond(self.files.timeline(config), taken, config, self.clock)
@@ -207,35 +180,35 @@ class SettingsRecovery:
 
 def _required(known: Mapping[str, KnownSetting]) -> Iterator[str]:
     yield from (
-        TABLE_VERSION,
-        TABLE_NAME,
-        TABLE_TYPE,
-        RECORDKEY_FIELDS,
-        PARTITION_FIELDS,
-        BASE_FILE_FORMAT,
-        POPULATE_META_FIELDS,
+        keys.TABLE_VERSION,
+        keys.TABLE_NAME,
+        keys.TABLE_TYPE,
+        keys.RECORDKEY_FIELDS,
+        keys.PARTITION_FIELDS,
+        keys.BASE_FILE_FORMAT,
+        keys.POPULATE_META_FIELDS,
     )
-    yield from (TIMELINE_TIMEZONE, CDC_ENABLED)
-    if PARTITION_FIELDS not in known or known[PARTITION_FIELDS].value:
-        yield from (HIVE_STYLE_PARTITIONING, URL_ENCODE_PARTITIONING)
-    if TABLE_VERSION in known:
-        version = known[TABLE_VERSION].value
-        yield (ORDERING_FIELDS if version == "9" or ORDERING_FIELDS in known else PRECOMBINE_FIELD)
-        yield KEY_GENERATOR_CLASS_NAME if version == "6" else KEY_GENERATOR_TYPE
-        yield PAYLOAD_CLASS_NAME if version == "6" else RECORD_MERGE_MODE
+    yield from (keys.TIMELINE_TIMEZONE, keys.CDC_ENABLED)
+    if keys.PARTITION_FIELDS not in known or known[keys.PARTITION_FIELDS].value:
+        yield from (keys.HIVE_STYLE_PARTITIONING, keys.URL_ENCODE_PARTITIONING)
+    if keys.TABLE_VERSION in known:
+        version = known[keys.TABLE_VERSION].value
+        yield (keys.ORDERING_FIELDS if version == "9" or keys.ORDERING_FIELDS in known else keys.PRECOMBINE_FIELD)
+        yield keys.KEY_GENERATOR_CLASS_NAME if version == "6" else keys.KEY_GENERATOR_TYPE
+        yield keys.PAYLOAD_CLASS_NAME if version == "6" else keys.RECORD_MERGE_MODE
         yield from _of_merges(known, version)
 
 
 def _of_merges(known: Mapping[str, KnownSetting], version: str) -> Iterator[str]:
     """Without these, readers would merge versions of a record differently, without an error."""
     if version == "9":
-        yield PARTIAL_UPDATE_MODE
+        yield keys.PARTIAL_UPDATE_MODE
     if version != "6":
-        yield DELETE_FIELD
-    if DELETE_FIELD in known and known[DELETE_FIELD].value:
-        yield DELETE_MARKER
-    if RECORD_MERGE_MODE in known and known[RECORD_MERGE_MODE].value == "CUSTOM":
-        yield from (RECORD_MERGE_STRATEGY_ID, PAYLOAD_CLASS_NAME)
+        yield keys.DELETE_FIELD
+    if keys.DELETE_FIELD in known and known[keys.DELETE_FIELD].value:
+        yield keys.DELETE_MARKER
+    if keys.RECORD_MERGE_MODE in known and known[keys.RECORD_MERGE_MODE].value == "CUSTOM":
+        yield from (keys.RECORD_MERGE_STRATEGY_ID, keys.PAYLOAD_CLASS_NAME)
 
 
 def _own_properties(files: TableFiles) -> Mapping[str, str]:
@@ -244,7 +217,7 @@ def _own_properties(files: TableFiles) -> Mapping[str, str]:
         own = parse_properties(properties_bytes(files.storage.read_range, _OWN_PATH).decode(errors="replace"))
     except MissingFileError:
         return {}
-    return own if own.get(TABLE_CHECKSUM) == table_checksum(own) else {}
+    return own if own.get(keys.TABLE_CHECKSUM) == table_checksum(own) else {}
 
 
 class _Evidence:
@@ -266,23 +239,23 @@ class _Evidence:
     def known(self) -> Iterator[tuple[str, KnownSetting]]:
         """Each setting that the files show for certain."""
         layout, history = ("2", "history") if self._path != ".hoodie" else ("1", "archived")
-        yield TIMELINE_LAYOUT_VERSION, KnownSetting(layout, "the directory of the timeline")
-        yield ARCHIVELOG_FOLDER, self._archive_folder(layout, history)
+        yield keys.TIMELINE_LAYOUT_VERSION, KnownSetting(layout, "the directory of the timeline")
+        yield keys.ARCHIVELOG_FOLDER, self._archive_folder(layout, history)
         if layout == "2":
-            yield TIMELINE_PATH, KnownSetting("timeline", "the directory of the timeline")
-            yield TIMELINE_HISTORY_PATH, KnownSetting(history, "the layout of the timeline")
+            yield keys.TIMELINE_PATH, KnownSetting("timeline", "the directory of the timeline")
+            yield keys.TIMELINE_HISTORY_PATH, KnownSetting(history, "the layout of the timeline")
         yield from self._of_metadata_table()
         yield from self._of_commits()
         logs = next((f.path for f in self._data if isinstance(f.parsed, LogFileName)), None)
         if logs or any(i.action is Action.DELTA_COMMIT for i in self._timeline.instants):
-            yield TABLE_TYPE, KnownSetting("MERGE_ON_READ", logs or "the delta commits")
+            yield keys.TABLE_TYPE, KnownSetting("MERGE_ON_READ", logs or "the delta commits")
         base = next((f for f in self._data if f.path.endswith(".parquet") and f.size), None)
         if base is not None:
-            yield BASE_FILE_FORMAT, KnownSetting("PARQUET", base.path)
+            yield keys.BASE_FILE_FORMAT, KnownSetting("PARQUET", base.path)
             has_meta_fields = RECORD_KEY.encode() in self._footer(base)
-            yield POPULATE_META_FIELDS, KnownSetting(str(has_meta_fields).lower(), f"the footer of {base.path}")
+            yield keys.POPULATE_META_FIELDS, KnownSetting(str(has_meta_fields).lower(), f"the footer of {base.path}")
         if {f.partition for f in self._data} == {""}:
-            yield PARTITION_FIELDS, KnownSetting("", f"{PARTITION_MARK} of the table's own directory")
+            yield keys.PARTITION_FIELDS, KnownSetting("", f"{PARTITION_MARK} of the table's own directory")
 
     def _archive_folder(self, layout: str, usual: str) -> KnownSetting:
         """The directory of the archived timeline: on version 6, any that has files of it."""
@@ -300,8 +273,8 @@ class _Evidence:
     def style_of_partitions(self, known: Mapping[str, KnownSetting]) -> dict[str, KnownSetting]:
         """Whether partition paths are `field=value`, if the fields are known."""
         fields = (
-            [f.partition(":")[0] for f in known[PARTITION_FIELDS].value.split(",")]
-            if PARTITION_FIELDS in known
+            [f.partition(":")[0] for f in known[keys.PARTITION_FIELDS].value.split(",")]
+            if keys.PARTITION_FIELDS in known
             else [""]
         )
         paths = [f.partition.split("/") for f in self._data if f.partition]
@@ -311,7 +284,7 @@ class _Evidence:
             len(path) == len(fields) and all(part.startswith(f"{f}=") for part, f in zip(path, fields, strict=True))
             for path in paths
         )
-        return {HIVE_STYLE_PARTITIONING: KnownSetting(str(is_hive).lower(), "the partition paths")}
+        return {keys.HIVE_STYLE_PARTITIONING: KnownSetting(str(is_hive).lower(), "the partition paths")}
 
     @property
     def _columns(self) -> tuple[str, ...]:
@@ -345,33 +318,33 @@ class _Evidence:
 
     def _of_metadata_table(self) -> Iterator[tuple[str, KnownSetting]]:
         storage, path, own = self._files.storage, _OWN_PATH, self._own
-        if own.get(TABLE_VERSION):
-            yield TABLE_VERSION, KnownSetting(own[TABLE_VERSION], path)
-        if own.get(TABLE_NAME, "").endswith("_metadata"):
-            yield TABLE_NAME, KnownSetting(own[TABLE_NAME].removesuffix("_metadata"), path)
+        if own.get(keys.TABLE_VERSION):
+            yield keys.TABLE_VERSION, KnownSetting(own[keys.TABLE_VERSION], path)
+        if own.get(keys.TABLE_NAME, "").endswith("_metadata"):
+            yield keys.TABLE_NAME, KnownSetting(own[keys.TABLE_NAME].removesuffix("_metadata"), path)
         directories = [e.path for e in storage.list(METADATA_DIRECTORY) if e.is_directory]
         used = [d.rpartition("/")[2] for d in directories if storage.stat(f"{d}/{PARTITION_MARK}") is not None]
         if used:
             yield (
-                METADATA_PARTITIONS,
+                keys.METADATA_PARTITIONS,
                 KnownSetting(",".join(sorted(used)), f"the directories of {METADATA_DIRECTORY}"),
             )
         if storage.stat(INDEX_DEFINITIONS) is not None:
-            yield INDEX_DEFINITIONS_PATH, KnownSetting(INDEX_DEFINITIONS, INDEX_DEFINITIONS)
+            yield keys.INDEX_DEFINITIONS_PATH, KnownSetting(INDEX_DEFINITIONS, INDEX_DEFINITIONS)
 
     def _of_commits(self) -> Iterator[tuple[str, KnownSetting]]:
         """What the latest commit of eventide records; a setting that it lacks was not set."""
         if not self._recorded:
             return
-        version, own = self._recorded.get(TABLE_VERSION, ""), self._own.get(TABLE_VERSION, "")
+        version, own = self._recorded.get(keys.TABLE_VERSION, ""), self._own.get(keys.TABLE_VERSION, "")
         if own not in ("", version):
             return  # an upgrade since may have changed the others, too
-        ordering = ORDERING_FIELDS if version == "9" else PRECOMBINE_FIELD
+        ordering = keys.ORDERING_FIELDS if version == "9" else keys.PRECOMBINE_FIELD
         for key, recorded in (
-            (RECORDKEY_FIELDS, RECORDKEY_FIELDS),
-            (PARTITION_FIELDS, PARTITION_FIELDS),
-            (ordering, ORDERING_FIELDS),
-            (TABLE_VERSION, TABLE_VERSION),
+            (keys.RECORDKEY_FIELDS, keys.RECORDKEY_FIELDS),
+            (keys.PARTITION_FIELDS, keys.PARTITION_FIELDS),
+            (ordering, keys.ORDERING_FIELDS),
+            (keys.TABLE_VERSION, keys.TABLE_VERSION),
         ):
             yield key, KnownSetting(self._recorded.get(recorded, ""), self._recorded_by)
         for key, value in self._options.items():

@@ -46,10 +46,10 @@ def merged_again(
         merger.check(task.shape)
         output = _InMemory()
         merged = merger.merge(task, output, lambda _: {})
-        _check_count(again.commit, task.new_base_path, merged.result.num_writes)
+        _check_count(again.commit, task.op.new_base_path, merged.result.num_writes)
         data = output.stream.getvalue()
-        sizes[task.new_base_path] = len(data)
-        yield Replacement(task.new_base_path, data)
+        sizes[task.op.new_base_path] = len(data)
+        yield Replacement(task.op.new_base_path, data)
     encoded = files.codec.encode_commit(_with_sizes(again.commit, sizes), files.config().version)
     yield Replacement(again.commit_path, encoded)
 

@@ -6,12 +6,7 @@ from eventide_core.errors import StorageError
 from eventide_core.ports import KeyedFiles, Storage
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.files.file_group_write import marker_directory
-from eventide_core.table.timeline.plans import CompactionPlan, PlannedOperation
-
-
-def marker_path(instant: str, op: PlannedOperation) -> str:
-    """The path of a base file's marker, by which Hudi finds the file when it rolls back the attempt."""
-    return f"{marker_directory(instant)}/{op.path_of(op.new_base_name)}.marker.CREATE"
+from eventide_core.table.timeline.plans import CompactionPlan
 
 
 def made_files(plan: CompactionPlan) -> tuple[str, ...]:
@@ -25,7 +20,7 @@ def remove_markers(files: TableFiles, plan: CompactionPlan) -> None:
     A process that has not noticed the rollback yet removes its own files.
     """
     storage = files.storage
-    files.delete_all([marker_path(plan.instant, op) for op in plan.operations])
+    files.delete_all([op.marker_path(plan.instant) for op in plan.operations])
     if isinstance(storage, KeyedFiles):
         return  # no directory remains
     for partition in dict.fromkeys(op.partition for op in plan.operations):

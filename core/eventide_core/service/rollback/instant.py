@@ -24,12 +24,10 @@ from eventide_core.errors import (
 from eventide_core.ports import Lease, TableLock
 from eventide_core.service.facts.needed_files import merged_paths
 from eventide_core.service.facts.planned_groups import planned_groups
-from eventide_core.service.facts.planning import unused_instant
 from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
 from eventide_core.service.rollback.compaction import CompactionRollback
 from eventide_core.service.rollback.run import RollbackRunner
 from eventide_core.service.rollback.savepoint import settled_state
-from eventide_core.service.rollback.shared_logs import logs_of_completed_write, logs_of_failed_write
 from eventide_core.service.state.liveness import Liveness
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
@@ -112,8 +110,7 @@ class Rollback:
             state = TableState.load(self.files)
             write = state.timeline.find(instant)
             if write is not None and not write.is_completed and self._begun(state, instant) is None:
-                shared = logs_of_failed_write(self.files.storage, state, instant)
-                plan = self._runner.begin(state, unused_instant(state, self.files.clock), write, shared, lease)
+                plan = self._runner.begin(state, write, lease)
                 self._runner.end(state.config, plan, lease, of=write)
 
     def undo_failed_writes(self, lease: Lease | None = None) -> tuple[str, ...]:
@@ -254,12 +251,10 @@ class Rollback:
             _check_not_archived(state, target)
             _check_not_the_last(state, target)
             check_nothing_is_lost(self._judged(state, target))
-            shared = logs_of_completed_write(self.files.storage, state, time)
         else:
             self._check_pending(state, target)
             _check_not_built_on(state, target)
-            shared = logs_of_failed_write(self.files.storage, state, time)
-        plan = self._runner.begin(state, unused_instant(state, self.files.clock), target, shared, lease)
+        plan = self._runner.begin(state, target, lease)
         removed = self._runner.end(state.config, plan, lease, of=target)
         if removed is None:
             raise CompletedMeanwhileError(

@@ -27,7 +27,7 @@ from eventide_core.service.facts.planning import unused_instant
 from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
 from eventide_core.service.rollback.run import RollbackRunner
 from eventide_core.service.rollback.savepoint import settled_state
-from eventide_core.service.rollback.shared_logs import logs_of_completed_write, logs_of_failed_write
+from eventide_core.service.rollback.shared_logs import logs_of_completed_write, logs_of_write
 from eventide_core.service.state.liveness import Liveness
 from eventide_core.service.state.markers_and_heartbeats import remove_markers_and_heartbeat
 from eventide_core.service.state.table import TableState
@@ -171,11 +171,7 @@ class Restorer:
         if write is None:
             return RollbackMetadata(instant, (target,), {})
         now = replace(state, listing=state.own(self.files.data_files()))
-        if write.is_completed:
-            shared = logs_of_completed_write(self.files.storage, now, target.instant)
-        else:
-            shared = logs_of_failed_write(self.files.storage, now, target.instant)
-        plan = plan_rollback(instant, target, now.listing, shared)
+        plan = plan_rollback(instant, target, now.listing, logs_of_write(self.files.storage, now, write))
         lease.check()
         record_undone(self.files.storage, record_of(target.instant, target.action))
         runner = RollbackRunner(self.files, self.metadata, self.liveness.heartbeats)

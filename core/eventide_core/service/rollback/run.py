@@ -24,11 +24,13 @@ removed: step 3 claims no outcome, and in step 6 the requested file stays.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from eventide_core.action.maintenance.rollback_planner import SharedLogs, plan_rollback
+from eventide_core.action.maintenance.rollback_planner import plan_rollback
 from eventide_core.errors import BusyError, InstantNotFoundError, StorageError
 from eventide_core.ports import AddedFile, FileChanges, Heartbeats, Lease
 from eventide_core.service.facts.block_headers import rolls_back
+from eventide_core.service.facts.planning import unused_instant
 from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
+from eventide_core.service.rollback.shared_logs import logs_of_write
 from eventide_core.service.state.markers_and_heartbeats import remove_markers_and_heartbeat
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
@@ -63,11 +65,13 @@ class RollbackRunner:
     metadata: MetadataTableUpkeep
     heartbeats: Heartbeats
 
-    def begin(self, state: TableState, instant: str, target: Instant, shared: SharedLogs, lease: Lease) -> RollbackPlan:
+    def begin(self, state: TableState, target: Instant, lease: Lease) -> RollbackPlan:
         """Step 1.
 
-        Raises BusyError if the instant was taken in the meantime, and the errors of the metadata table's upkeep.
+        Raises BusyError if the instant was taken in the meantime, RefusedError for log files of others too, and the errors
+        of the metadata table's upkeep.
         """
+        shared, instant = logs_of_write(self.files.storage, state, target), unused_instant(state, self.files.clock)
         undone = state.commits.get(target.requested_time) if target.is_completed else None
         is_of_rows = undone is not None and _shows_rows(undone)
         self.metadata.check(state.config, RowChange.ROLLED_BACK if is_of_rows else RowChange.NONE)

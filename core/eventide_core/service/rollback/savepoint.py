@@ -85,7 +85,9 @@ class Savepoints:
             else:
                 view = view_as_of_watermark(state, before_ms)
                 instant = last_write_of(state, view)
-                exactness = self.exact.of(base_files_of(state, view), state.shape(state.cut_field), before_ms)
+                exactness = self.exact.of(
+                    base_files_of(state, view), state.shape(state.published_cut.event_time_field), before_ms
+                )
                 comments = remarks_with_exactness(comments, is_exact=exactness.is_exact)
         return Tag(name, instant, self.save(instant, comments=comments, tag=name))
 

@@ -12,6 +12,13 @@ from eventide_core.service.state.table import TableState
 from eventide_core.table.files.file_name import LogFileName
 from eventide_core.table.files.log_block import BlockType
 from eventide_core.table.timeline.file_system_view import DataFile
+from eventide_core.table.timeline.instant import Instant
+
+
+def logs_of_write(storage: Storage, state: TableState, write: Instant) -> SharedLogs:
+    """The log files of a completed write, or of one that failed. Raises RefusedError."""
+    logs_of = logs_of_completed_write if write.is_completed else logs_of_failed_write
+    return logs_of(storage, state, write.requested_time)
 
 
 def logs_of_failed_write(storage: Storage, state: TableState, instant: str) -> SharedLogs:

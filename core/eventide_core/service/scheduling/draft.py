@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 
 from eventide_core.action.compaction.change_capture import with_change_logs, without_early_records, writes_change_logs
-from eventide_core.action.compaction.link_choice import choose_link
-from eventide_core.action.compaction.planner import PlanTerms, plan_compaction, plan_whole_slices
+from eventide_core.action.compaction.link_choice import LinkChoiceFacts, choose_link
+from eventide_core.action.compaction.planner import plan_compaction, plan_whole_slices
 from eventide_core.action.compaction.quiet_moment import (
     BackdatingFacts,
     QuietMoment,
@@ -24,8 +24,9 @@ from eventide_core.action.compaction.trigger import Due, Trigger, due, trigger_r
 from eventide_core.action.freshness.arrival import silence, vouched_ms
 from eventide_core.action.freshness.freshness import COMPLETE, freshness, publishable_cut
 from eventide_core.action.query.offending_log_files import offending_log_files
-from eventide_core.config import Options
+from eventide_core.config import LinkChoice, Options
 from eventide_core.errors import counted, format_timestamp
+from eventide_core.ports import Capability
 from eventide_core.service.facts.arrival import ArrivalReader
 from eventide_core.service.facts.event_time_field import event_time_field_of
 from eventide_core.service.facts.exact_view import ExactViews
@@ -34,7 +35,6 @@ from eventide_core.service.facts.moments import differing_clocks
 from eventide_core.service.facts.planning import (
     backdated_compactions,
     backdating_facts,
-    link_choice_facts,
     unused_instant,
 )
 from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
@@ -94,8 +94,8 @@ class CompactionDrafter:
 
     def draft_of_copy_on_write(self, state: TableState) -> DraftPlan:
         """The draft of a copy-on-write table: nothing to do, whatever the request."""
-        terms = PlanTerms(None, CutMode.FILE, None, state.known_schema or AvroSchema.of(""), state.config.layout, ())
-        plan = plan_whole_slices((), unused_instant(state, self.files.clock), terms, reason="")
+        schema = state.known_schema or AvroSchema.of("")
+        plan = plan_whole_slices((), unused_instant(state, self.files.clock), schema)
         return DraftPlan(plan, "none", None, COMPLETE, 0, (), None, nothing=_COPY_ON_WRITE)
 
     def _by_event_time(
@@ -122,7 +122,7 @@ class CompactionDrafter:
         if is_ahead(threshold_ms, self.files.clock.now_ms()):
             notes += (f"T {format_timestamp(threshold_ms)} is more than a day later than the clock",)
         is_reached, exactness = False, None
-        if request.is_for_t and published_ms is not None and event_time_field == state.cut_field:
+        if request.is_for_t and published_ms is not None and event_time_field == state.published_cut.event_time_field:
             is_reached = _is_reached(asked_ms, published_ms, facts)
             if request.cut is CutMode.EXACT and asked_ms <= published_ms:
                 exactness = self.exact.check_reached(state, event_time_field, asked_ms)
@@ -135,27 +135,20 @@ class CompactionDrafter:
             state, shape, strategy, facts, threshold_ms, request.cut, moment.instant, captures_changes=captures_changes
         )
         cut_ms = publishable_cut(threshold_ms, picked.left_out_below(facts, moment.instant), published_ms)
-        about_links = link_choice_facts(
-            state,
-            self.files.storage,
-            request.link_choice,
-            moment.instant,
-            moment.back,
-            is_exclusive=self.settings.is_exclusive,
-        )
-        terms = PlanTerms(
-            cut_ms,
-            request.cut,
-            event_time_field,
-            state.schema,
-            state.config.layout,
-            _partitions_with_logs(slices, {s.facts.file_slice.file_group for s in picked.now if not s.left_overs}),
-        )
+        about_links = self._link_facts(state, request.link_choice, moment)
         uncompacted = _left_uncompacted(facts, picked.now)
         ranges = [times for _, of_slice in uncompacted for times in of_slice]
         predicted = freshness(published_ms if cut_ms is None else cut_ms, ranges, 0)
         is_exact = request.cut is CutMode.EXACT
-        plan = plan_compaction(picked.now, choose_link(picked.now, about_links), terms)
+        plan = replace(
+            plan_compaction(picked.now, choose_link(picked.now, about_links), state.schema, state.config.layout),
+            cut_ms=cut_ms,
+            cut=request.cut,
+            event_time_field=event_time_field,
+            partitions_with_logs=_partitions_with_logs(
+                slices, {s.facts.file_slice.file_group for s in picked.now if not s.left_overs}
+            ),
+        )
         if picked.now and state.config.layout.records_completion_times:
             notes += note_on_savepoints(state.timeline, plan.instant)
         return DraftPlan(
@@ -173,6 +166,20 @@ class CompactionDrafter:
             held=_held(uncompacted, threshold_ms),
             exactness=exactness,
             nothing=silence(vouched),
+        )
+
+    def _link_facts(self, state: TableState, choice: LinkChoice, moment: "_Moment") -> LinkChoiceFacts:
+        # Probing a storage makes and removes a link, so it is done only if the answer matters.
+        may_link = self.settings.is_exclusive and choice in (LinkChoice.AUTO, LinkChoice.SYMLINK)
+        capabilities = self.files.storage.capabilities if may_link else Capability.NONE
+        return LinkChoiceFacts(
+            choice=choice,
+            is_exclusive=self.settings.is_exclusive,
+            has_symlinks=Capability.SYMLINK in capabilities,
+            has_server_copies=Capability.SERVER_COPY in capabilities,
+            layout=state.config.layout,
+            moment=moment.instant,
+            back=moment.back,
         )
 
     def _pick(
@@ -230,8 +237,8 @@ class CompactionDrafter:
             (file_slice.log_files for file_slice in chosen), state.blocks_of_slices(), state.shape(None)
         )
         with_logs = _partitions_with_logs(slices, {file_slice.file_group for file_slice in chosen})
-        terms = PlanTerms(None, CutMode.FILE, None, state.schema, state.config.layout, with_logs)
-        plan = plan_whole_slices(chosen, moment.instant, terms, reason=f"{strategy} takes the whole slice")
+        reason = f"{strategy} takes the whole slice"
+        plan = plan_whole_slices(chosen, moment.instant, state.schema, with_logs, reason=reason)
         return DraftPlan(
             plan,
             str(strategy),
@@ -297,7 +304,8 @@ class _Picked:
         if self.wait:
             whys.append(self._why_some_wait(moment))
         notes = [_held_back(why, cut_ms, published_ms) for why in whys]
-        unjudged = sum(selection.unjudged_records for selection in self.now)
+        merged = (fact for selection in self.now for fact in (*selection.compacted, *selection.early))
+        unjudged = sum(fact.uncompacted.unreadable_records for fact in merged)
         if unjudged:
             records = counted(unjudged, "record")
             notes.append(f"merges {records} with an event time that cannot be read, whether before T or not")

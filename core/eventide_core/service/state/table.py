@@ -32,6 +32,7 @@ from eventide_core.table.timeline.archived_timeline import END_OF_TIME
 from eventide_core.table.timeline.checksums import Checksums
 from eventide_core.table.timeline.commit_metadata import CommitMetadata
 from eventide_core.table.timeline.compaction_extra_metadata import (
+    NO_CUT_YET,
     CompactionExtraMetadata,
     ends_of_logs,
     publications_of,
@@ -39,7 +40,7 @@ from eventide_core.table.timeline.compaction_extra_metadata import (
 )
 from eventide_core.table.timeline.file_system_view import DataFile, FileGroup, FileSystemView
 from eventide_core.table.timeline.instant import Instant
-from eventide_core.table.timeline.plans import CompactionPlan, CutMode, ForeignPlan
+from eventide_core.table.timeline.plans import CompactionPlan, ForeignPlan
 from eventide_core.table.timeline.timeline import Timeline
 
 T = TypeVar("T")
@@ -80,11 +81,9 @@ class TableState:
         removes a commit and its files. So a missing file is looked up again in a new listing. Raises MissingFileError
         for a file that a live slice needs and that is still missing then.
         """
-        return looked_again(lambda: cls._load(files, requires_files=requires_files))
-
-    @classmethod
-    def _load(cls, files: TableFiles, *, requires_files: bool) -> "TableState":
-        return cls._by_directories(files, *files.config_and_timeline(), requires_files=requires_files)
+        return looked_again(
+            lambda: cls._by_directories(files, *files.config_and_timeline(), requires_files=requires_files)
+        )
 
     @classmethod
     def _by_directories(
@@ -114,7 +113,7 @@ class TableState:
             state = cls._of(files, config, timeline, lambda: listing)
             require_files(state, files.listed, ())
             return state
-        return cls._load(files, requires_files=True)
+        return cls._by_directories(files, *files.config_and_timeline(), requires_files=True)
 
     @classmethod
     def _of(
@@ -130,7 +129,9 @@ class TableState:
         if ends.undone:
             # An archived writer may have shared its instant with a plan that was undone.
             counting = (
-                t for t in ends.undone_instants if not (timeline.is_archived(t) and archive.find(t) is not None)
+                t
+                for t in {record.partition(".")[0] for record in ends.undone}
+                if not (timeline.is_archived(t) and archive.find(t) is not None)
             )
             timeline = timeline.with_undone(timeline.undone.union(counting))
         if config.layout.names_logs_by_write:
@@ -344,43 +345,20 @@ class TableState:
 
     @property
     def cut_ms(self) -> int | None:
-        """The cut that the last completed event-time compaction published; None before the first.
-
-        By completion, not by instant: a back-dated compaction may be the later one. Raises CorruptTimelineError.
-        """
-        last = self._last_cut()
-        return None if last is None else last.cut_ms
-
-    @property
-    def cut_mode(self) -> CutMode | None:
-        """What that compaction took; None if none was published, or its commit does not state it."""
-        last = self._last_cut()
-        return None if last is None else last.cut_mode
-
-    @property
-    def cut_instant(self) -> str | None:
-        """The compaction that published the cut."""
-        last = self._last_cut()
-        return None if last is None else last.instant
-
-    @property
-    def cut_field(self) -> str | None:
-        """The event-time field of the published cut."""
-        last = self._last_cut()
-        return None if last is None else last.event_time_field
-
-    @property
-    def cut_event_times(self) -> str | None:
-        """What names the event times of the published cut (EventTimeTexts.source); None if its commit doesn't state it."""
-        last = self._last_cut()
-        return None if last is None else last.event_times
+        """The cut that the last completed event-time compaction published; None before the first."""
+        return self.published_cut.cut_ms
 
     @property
     def publications(self) -> dict[str, CompactionExtraMetadata]:
         """What the compactions of eventide on the active timeline published, by requested time."""
         return publications_of(self.commits)
 
-    def _last_cut(self) -> CompactionExtraMetadata | None:
+    @property
+    def published_cut(self) -> CompactionExtraMetadata:
+        """What the last completed compaction with a cut published; NO_CUT_YET before the first.
+
+        By completion, not by instant: a back-dated compaction may be the later one. Raises CorruptTimelineError.
+        """
         active = self.publications
         published = [i for i in self.timeline.writes if i.requested_time in active and active[i.requested_time].has_cut]
         if not published or self.config.layout.records_completion_times:
@@ -391,7 +369,7 @@ class TableState:
             publication = CompactionExtraMetadata.of(last.requested_time, self.commit(last))
             if publication is not None and publication.has_cut:  # not if Hudi has completed a plan of eventide
                 return publication
-        return None
+        return NO_CUT_YET
 
 
 def read_from(load: Callable[[], TableState], read: Callable[[TableState], T]) -> T:

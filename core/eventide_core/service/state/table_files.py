@@ -49,7 +49,7 @@ from eventide_core.table.records.internal_schema import (
 from eventide_core.table.records.record_shape import DeleteMarker
 from eventide_core.table.settings.properties import PROPERTIES_PATH, known_settings, settings_text
 from eventide_core.table.settings.table_config import TableConfig
-from eventide_core.table.timeline.clean_metadata import CleanMetadata, CleanPlan
+from eventide_core.table.timeline.clean_metadata import CleanPlan
 from eventide_core.table.timeline.commit_metadata import CommitMetadata
 from eventide_core.table.timeline.file_system_view import DataFile
 from eventide_core.table.timeline.instant import Action, Instant, State
@@ -300,7 +300,7 @@ class TableFiles:
         """The plan of a clean that was begun."""
         return self._planned(config, Instant(instant, Action.CLEAN, State.REQUESTED), self.codec.decode_clean_plan)
 
-    def clean(self, config: TableConfig, instant: Instant) -> CleanMetadata:
+    def clean(self, config: TableConfig, instant: Instant) -> CleanPlan:
         """What a completed clean did."""
         return self._completed(config, instant, self.codec.decode_clean)
 

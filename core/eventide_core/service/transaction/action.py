@@ -17,7 +17,7 @@ from eventide_core.access.files import discard
 from eventide_core.errors import LockError
 from eventide_core.ports import ArchivedTimeline, Lease
 from eventide_core.service.transaction.outcome import is_undone
-from eventide_core.service.transaction.steps import STEPS, Fence, Kind
+from eventide_core.service.transaction.steps import FENCES, Fence, Kind, first_state
 from eventide_core.service.transaction.timeline_files import TimelineFiles
 from eventide_core.table.timeline.archived_timeline import END_OF_TIME
 from eventide_core.table.timeline.instant import COMPLETED_ACTION, Action, Instant, State
@@ -82,7 +82,7 @@ class Transaction:
             if not self.timeline.storage.put_if_absent(self.timeline.path(instant), data):
                 return Put.EXISTED
             put.append(instant)
-        match STEPS[self.kind, put[-1].state].fence:
+        match FENCES[self.kind, put[-1].state]:
             case Fence.LEASE:
                 self._check(lease, put)
             case Fence.REQUEST:
@@ -124,7 +124,7 @@ class Transaction:
 
     def _withdraw(self, put: list[Instant]) -> None:
         states = {other.state for other in self._there() if other not in put}
-        first, last = STEPS[self.kind, put[0].state].first, put[-1].state
+        first, last = first_state(self.kind), put[-1].state
         if put[0].state is first and self.is_followed:
             is_late = is_undone(self.timeline.storage, record_of(self.instant, self.action)) or self._is_passed()
         elif put[0].state is first:

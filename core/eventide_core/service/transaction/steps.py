@@ -1,15 +1,11 @@
-"""The steps of every action: each file that it puts, and what happens to one that is put too late.
+"""Every action by the files that it puts, and what shows that a file was put too late.
 
 A process may be paused between any two of its requests until its lock and heartbeat have expired and others have gone on,
-and it may die at any of them. The table says of each file what then holds. docs/architecture.md and docs/invariants.md show
-it, generated from here; `action` runs it; the exploration (`tests/properties/`) takes each of its fences out in turn.
-
-Words: *undone*, others have rolled the instant back; *executed*, they have completed it; *archived*, they have also
-archived it. The rules named S1 to S3 are those of table/timeline/strays.
+and it may die at any of them. What then holds of each file is in docs/reference/steps.md. `action` runs the table; the
+exploration (`tests/properties/`) takes each of its fences out in turn.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
@@ -39,326 +35,39 @@ class Fence(StrEnum):
     CALLER = "the next check of the caller"
 
 
-@dataclass(frozen=True, slots=True)
-class ActionStep:
-    """One file that an action puts, if absent.
-
-    `file`: its name. `lock`: who may put it. `fence`: what is looked at after the put. `first`: the state with which the
-    action begins. `late`: what a late put that isn't withdrawn, because its process died, would do to readers of eventide
-    and of stock Hudi. `ended_by`: what removes it, or makes it harmless. `crash`: what a crash after the step leaves.
-    """
-
-    file: str
-    lock: str
-    fence: Fence
-    late: str
-    ended_by: str
-    crash: str
-    first: State = State.REQUESTED
-
-
-_LOCK, _OWNER = "table lock", "owner, by its heartbeat"
-_S1 = "a stray of rule 1 or 2; stock: what was archived since is missing"
-_NEXT_ACTION = "the next action under the lock"
-_NOTHING = "nothing: no reader counts it"
-
-STEPS: Final[Mapping[tuple[Kind, State], ActionStep]] = {
-    (Kind.WRITE, State.REQUESTED): ActionStep(
-        "W.deltacommit.requested", _LOCK, Fence.LEASE, _S1, _NEXT_ACTION, "a pending write, rolled back once it is dead"
-    ),
-    (Kind.WRITE, State.INFLIGHT): ActionStep(
-        "W.deltacommit.inflight", _LOCK, Fence.LEASE, _S1, _NEXT_ACTION, "a pending write, rolled back once it is dead"
-    ),
-    (Kind.WRITE, State.COMPLETED): ActionStep(
-        "W.deltacommit",
-        _LOCK,
-        Fence.CALLER,
-        "undone: a stray of rule 1; stock: a commit whose files are gone. Archived: a duplicate; stock: what was archived "
-        "since is missing",
-        "the outcome, which a write whose lock was lost claims after the put: undone, it withdraws the file; else "
-        + _NEXT_ACTION,
-        "the write is committed",
-    ),
-    (Kind.COMPACTION, State.REQUESTED): ActionStep(
-        "C.compaction.requested",
-        _LOCK,
-        Fence.LEASE,
-        _S1 + ". On version 6 it isn't withdrawn unless it was undone or archived: writers that saw it may follow it",
-        _NEXT_ACTION,
-        "a plan, which any engine may run",
-    ),
-    (Kind.COMPACTION, State.INFLIGHT): ActionStep(
-        "C.compaction.inflight", _LOCK, Fence.LEASE, _S1, _NEXT_ACTION, "a plan, which the next run continues"
-    ),
-    (Kind.COMPACTION, State.COMPLETED): ActionStep(
-        "C.commit",
-        _LOCK,
-        Fence.REQUEST,
-        "undone: cannot be, the outcome was claimed. Archived: a duplicate; stock: what was archived since is missing",
-        _NEXT_ACTION,
-        "the compaction is committed",
-    ),
-    (Kind.PLAN_OF_HUDI, State.INFLIGHT): ActionStep(
-        "C.compaction.inflight",
-        _LOCK,
-        Fence.REQUEST,
-        _S1,
-        _NEXT_ACTION,
-        "eventide's attempt, which the next run continues; Hudi begins again",
-    ),
-    (Kind.PLAN_OF_HUDI, State.COMPLETED): ActionStep(
-        "C.commit",
-        _LOCK,
-        Fence.REQUEST,
-        "archived: a duplicate; stock: what was archived since is missing",
-        _NEXT_ACTION,
-        "the compaction is committed",
-    ),
-    (Kind.CLEAN, State.REQUESTED): ActionStep(
-        "c.clean.requested",
-        _LOCK,
-        Fence.LEASE,
-        _NOTHING,
-        "the next clean, which ends it",
-        "a clean, which the next one ends",
-    ),
-    (Kind.CLEAN, State.INFLIGHT): ActionStep(
-        "c.clean.inflight",
-        _OWNER,
-        Fence.REQUEST,
-        _NOTHING,
-        "the next clean, which ends it",
-        "a clean, which the next one ends",
-    ),
-    (Kind.CLEAN, State.COMPLETED): ActionStep(
-        "c.clean", _LOCK, Fence.LEASE, _NOTHING, "the next archival", "the clean is complete"
-    ),
-    (Kind.ROLLBACK, State.REQUESTED): ActionStep(
-        "r.rollback.requested",
-        _LOCK,
-        Fence.LEASE,
-        "nothing: what it undoes has an outcome, which decides",
-        "the next write, clean or rollback, which ends it, or finds it void",
-        "a rollback that others end",
-    ),
-    (Kind.ROLLBACK, State.INFLIGHT): ActionStep(
-        "r.rollback.inflight",
-        _LOCK,
-        Fence.LEASE,
-        "nothing: what it undoes has an outcome, which decides",
-        "the next write, clean or rollback, which ends it, or finds it void",
-        "a rollback that others end",
-    ),
-    (Kind.ROLLBACK, State.COMPLETED): ActionStep(
-        "r.rollback", _LOCK, Fence.LEASE, _NOTHING, "the next archival", "the rollback is complete"
-    ),
-    (Kind.RESTORE, State.REQUESTED): ActionStep(
-        "s.restore.requested",
-        _LOCK,
-        Fence.LEASE,
-        "a stray of rule 3; stock: no effect",
-        _NEXT_ACTION,
-        "nothing is undone yet: another run of the restore continues it, or the next action removes it",
-    ),
-    (Kind.RESTORE, State.INFLIGHT): ActionStep(
-        "s.restore.inflight", _LOCK, Fence.LEASE, _NOTHING, "another run of the restore", "another run completes it"
-    ),
-    (Kind.RESTORE, State.COMPLETED): ActionStep(
-        "s.restore", _LOCK, Fence.LEASE, _NOTHING, "stays on the timeline", "the restore is complete"
-    ),
-    (Kind.SAVEPOINT, State.INFLIGHT): ActionStep(
-        "W.savepoint.inflight",
-        _LOCK,
-        Fence.LEASE,
-        "it pins files that may be gone: nothing relies on it",
-        "the next action that keeps or deletes savepoints, cleans or archives: it completes or removes it",
-        "a pin, with the list of files, which the next such action completes",
-        State.INFLIGHT,
-    ),
-    (Kind.SAVEPOINT, State.COMPLETED): ActionStep(
-        "W.savepoint",
-        _LOCK,
-        Fence.LEASE,
-        "none is late while its pin is there, for its files are; without the pin it is withdrawn",
-        "the deletion of the savepoint",
-        "the savepoint is complete",
-        State.INFLIGHT,
-    ),
-    (Kind.METADATA_UPDATE, State.REQUESTED): ActionStep(
-        "W.deltacommit.requested, of the metadata table",
-        _LOCK,
-        Fence.CALLER,
-        _NOTHING,
-        "the rollback of W",
-        "nobody sees it",
-    ),
-    (Kind.METADATA_UPDATE, State.INFLIGHT): ActionStep(
-        "W.deltacommit.inflight, of the metadata table",
-        _LOCK,
-        Fence.CALLER,
-        _NOTHING,
-        "the rollback of W",
-        "nobody sees it",
-    ),
-    (Kind.METADATA_UPDATE, State.COMPLETED): ActionStep(
-        "W.deltacommit, of the metadata table",
-        _LOCK,
-        Fence.CALLER,
-        "a stray of rule 1; stock: names files that are gone, if a restore undid W while it was pending",
-        _NEXT_ACTION,
-        "nobody sees it before the table's own commit",
-    ),
-    (Kind.METADATA_COMPACTION, State.REQUESTED): ActionStep(
-        "M.compaction.requested, of the metadata table",
-        _LOCK,
-        Fence.LEASE,
-        _S1,
-        _NEXT_ACTION,
-        "a plan, which the next action of any engine runs",
-    ),
-    (Kind.METADATA_COMPACTION, State.INFLIGHT): ActionStep(
-        "M.compaction.inflight, of the metadata table",
-        _LOCK,
-        Fence.LEASE,
-        _S1,
-        _NEXT_ACTION,
-        "a plan, which is run again",
-    ),
-    (Kind.METADATA_COMPACTION, State.COMPLETED): ActionStep(
-        "M.commit, of the metadata table",
-        _LOCK,
-        Fence.LEASE,
-        "archived: a duplicate; stock lists what was archived since as uncommitted",
-        _NEXT_ACTION,
-        "the compaction is committed",
-    ),
-    (Kind.METADATA_TABLE, State.REQUESTED): ActionStep(
-        "0.deltacommit.requested, of a new metadata table",
-        _LOCK,
-        Fence.CALLER,
-        _NOTHING,
-        "the next rebuild",
-        "nobody reads it",
-    ),
-    (Kind.METADATA_TABLE, State.INFLIGHT): ActionStep(
-        "0.deltacommit.inflight, of a new metadata table",
-        _LOCK,
-        Fence.CALLER,
-        _NOTHING,
-        "the next rebuild",
-        "nobody reads it",
-    ),
-    (Kind.METADATA_TABLE, State.COMPLETED): ActionStep(
-        "0.deltacommit, of a new metadata table",
-        _LOCK,
-        Fence.LEASE,
-        "nothing: the table's settings don't name it",
-        "the next rebuild",
-        "nobody reads it before the table's settings name it",
-    ),
+FENCES: Final[Mapping[tuple[Kind, State], Fence]] = {
+    (Kind.WRITE, State.REQUESTED): Fence.LEASE,
+    (Kind.WRITE, State.INFLIGHT): Fence.LEASE,
+    (Kind.WRITE, State.COMPLETED): Fence.CALLER,
+    (Kind.COMPACTION, State.REQUESTED): Fence.LEASE,
+    (Kind.COMPACTION, State.INFLIGHT): Fence.LEASE,
+    (Kind.COMPACTION, State.COMPLETED): Fence.REQUEST,
+    (Kind.PLAN_OF_HUDI, State.INFLIGHT): Fence.REQUEST,
+    (Kind.PLAN_OF_HUDI, State.COMPLETED): Fence.REQUEST,
+    (Kind.CLEAN, State.REQUESTED): Fence.LEASE,
+    (Kind.CLEAN, State.INFLIGHT): Fence.REQUEST,
+    (Kind.CLEAN, State.COMPLETED): Fence.LEASE,
+    (Kind.ROLLBACK, State.REQUESTED): Fence.LEASE,
+    (Kind.ROLLBACK, State.INFLIGHT): Fence.LEASE,
+    (Kind.ROLLBACK, State.COMPLETED): Fence.LEASE,
+    (Kind.RESTORE, State.REQUESTED): Fence.LEASE,
+    (Kind.RESTORE, State.INFLIGHT): Fence.LEASE,
+    (Kind.RESTORE, State.COMPLETED): Fence.LEASE,
+    (Kind.SAVEPOINT, State.INFLIGHT): Fence.LEASE,
+    (Kind.SAVEPOINT, State.COMPLETED): Fence.LEASE,
+    (Kind.METADATA_UPDATE, State.REQUESTED): Fence.CALLER,
+    (Kind.METADATA_UPDATE, State.INFLIGHT): Fence.CALLER,
+    (Kind.METADATA_UPDATE, State.COMPLETED): Fence.CALLER,
+    (Kind.METADATA_COMPACTION, State.REQUESTED): Fence.LEASE,
+    (Kind.METADATA_COMPACTION, State.INFLIGHT): Fence.LEASE,
+    (Kind.METADATA_COMPACTION, State.COMPLETED): Fence.LEASE,
+    (Kind.METADATA_TABLE, State.REQUESTED): Fence.CALLER,
+    (Kind.METADATA_TABLE, State.INFLIGHT): Fence.CALLER,
+    (Kind.METADATA_TABLE, State.COMPLETED): Fence.LEASE,
 }
+"""The fence of each file that an action puts, if absent."""
 
 
-@dataclass(frozen=True, slots=True)
-class OtherFile:
-    """A `file` that an action puts beside the timelines, in `module` of the core's `service` room, or in an adapter.
-
-    `put`: how. `late`: what a late put does, and what makes it harmless.
-    """
-
-    file: str
-    module: str
-    put: str
-    late: str
-
-
-OTHER_FILES: Final = (
-    OtherFile(
-        "base file, log file, marker of a write",
-        "adapters: format/write",
-        "if absent, under names of its own instant",
-        "undone: nothing, the record of the undoing shows that the file doesn't count; the next clean removes a base file "
-        "and, from version 8 on, a log file. On version 6, stock Hudi shows the rows of a log file once it is archived",
-    ),
-    OtherFile(
-        "base file, left-over, marker of a compaction",
-        "compaction/compact_slice",
-        "if absent, under the names in the plan",
-        "executed: the same content as the file of the other process. Cleaned since: a file of an old slice, removed by the "
-        "process itself where the metadata table shows it, else by the next clean",
-    ),
-    OtherFile(
-        "attempt at a plan of another engine",
-        "compaction/foreign_plan",
-        "if absent, under the table lock",
-        "nothing: a number that nobody uses. So two attempts never share the name of a base file",
-    ),
-    OtherFile(
-        "outcome of an instant",
-        "transaction/outcome",
-        "if absent, never replaced; that of a plan's rollback is removed if writers have followed the plan (version 6)",
-        "the first claim decides; a late one finds it, and its process ends what the first one decided",
-    ),
-    OtherFile(
-        "command block of a rollback (version 6)",
-        "rollback/run",
-        "if absent",
-        "nothing: it names an instant that is undone",
-    ),
-    OtherFile("partition mark", "write/append", "if absent", "nothing: every writer of the partition puts the same"),
-    OtherFile(
-        "history of Hudi's internal schemas",
-        "write/table_schema",
-        "if absent, under the instant of the write",
-        "nothing: one whose write has not completed doesn't count",
-    ),
-    OtherFile(
-        "hoodie.properties of a new table",
-        "state/table_files",
-        "if absent, in the step before the first commit",
-        "a table without a write, which the next writer finds",
-    ),
-    OtherFile(
-        "hoodie.properties without a metadata table, or with a new one",
-        "metadata_table/drop, metadata_table/rebuild",
-        "replaced; the lock is checked before and after",
-        "the metadata table is taken out of use: readers list the directories",
-    ),
-    OtherFile(
-        "hoodie.properties with other declared sources",
-        "maintenance/declared_sources",
-        "replaced; the lock is checked before and after",
-        "the metadata table is taken out of use: readers list the directories",
-    ),
-    OtherFile(
-        "partition marks, empty log files, settings and index definitions of a new metadata table",
-        "metadata_table/initialization",
-        "replaced",
-        "nothing: the table's settings don't name it",
-    ),
-    OtherFile(
-        "marker of a table that is derived from others",
-        "facts/arrival",
-        "if absent",
-        "nothing: it says only that a commit may name sources",
-    ),
-    OtherFile(
-        "view and state of a consumer of windows",
-        "state/window_consumers",
-        "if absent, under the next number",
-        "a later state shows that the step didn't count: the process removes its own",
-    ),
-    OtherFile(
-        "backup of a repair, and what it changes",
-        "repair/backup",
-        "the step into the backup first, under the table lock",
-        "the step is in the backup, and undoing the repair restores it",
-    ),
-    OtherFile(
-        "archived timeline: file, manifest, `_version_`",
-        "adapters: format/timeline",
-        "if absent, under the next number; `_version_` is replaced",
-        "another archival has the number: it is refused. The last manifest counts, whatever `_version_` says",
-    ),
-)
-"""Held against the code by tests/architecture/test_one_way_to_act.py."""
+def first_state(kind: Kind) -> State:
+    """The state with which the action begins."""
+    return State.INFLIGHT if kind is Kind.SAVEPOINT else State.REQUESTED

@@ -133,14 +133,14 @@ def _compacted(facts: TableFacts, state: TableState) -> Iterator[_Pair]:
         for op in plan.operations:
             paths = [log.path for log in (*op.compacted, *(left.log_file for left in op.left_overs))]
             new = _new_logs(facts, op)
-            bases = [path for path in (op.base_path, op.path_of(op.new_base_name)) if path is not None]
+            bases = [path for path in (op.base_path, op.new_base_path) if path is not None]
             are_there = all(path in facts.sizes and path not in facts.bases.problems for path in bases)
             if are_there and all(path in facts.sizes and facts.is_readable(path) for path in (*paths, *new)):
                 yield _pair(facts, state, op, paths, new)
 
 
 def _new_logs(facts: TableFacts, op: PlannedOperation) -> list[str]:
-    carried = [op.path_of(op.carried_name)] if op.carried_name is not None else []
+    carried = [] if op.carried_path is None else [op.carried_path]
     left = [o.log_file.path if o.new_name is None else op.path_of(o.new_name) for o in op.left_overs]
     return [*(path for path in carried if path in facts.committed), *left]
 
@@ -150,5 +150,5 @@ def _pair(facts: TableFacts, state: TableState, op: PlannedOperation, old: list[
         sized = tuple((path, facts.sizes[path]) for path in logs)
         return SliceRead(op.partition, op.file_id, base, sized, state.blocks())
 
-    made = op.path_of(op.new_base_name)
+    made = op.new_base_path
     return _Pair(made, read(op.base_path, old), read(made, new))

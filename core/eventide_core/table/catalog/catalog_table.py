@@ -1,9 +1,10 @@
 """A table and its partitions in a Hive catalog."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 EXTERNAL_TABLE = "EXTERNAL_TABLE"
+EXTERNAL = "EXTERNAL"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,11 @@ class CatalogTable:
     def __str__(self) -> str:
         return f"{self.database}.{self.name}"
 
+    @property
+    def parameters(self) -> dict[str, str]:
+        """The properties, with Hive's second property for the kind of an external table."""
+        return {**({EXTERNAL: "TRUE"} if self.kind == EXTERNAL_TABLE else {}), **self.properties}
+
 
 @dataclass(frozen=True, slots=True)
 class CatalogPartition:
@@ -51,6 +57,11 @@ class CatalogPartition:
 
     values: tuple[str, ...]
     location: str
+
+
+def batches_of(partitions: Sequence[CatalogPartition], size: int) -> Iterator[Sequence[CatalogPartition]]:
+    """The partitions, at most so many in one request."""
+    return (partitions[i : i + size] for i in range(0, len(partitions), size))
 
 
 def hadoop_location(location: str) -> str:

@@ -1,4 +1,4 @@
-"""The plan and the metadata of a clean: which files it removes, and which it has removed."""
+"""The plan of a clean, which its metadata repeat: which files it removes, or has removed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class CleaningPolicy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CleanPlan:
-    """What the clean requested at `instant` removes.
+    """What the clean requested at `instant` removes, or, once it has completed, was to remove.
 
     `deleted` are file names by partition, sorted. `policy` is what chose them. `earliest_to_retain` is the first write whose
     slices stay; None if the policy does not go by time, or keeps all. `last_completed` is the requested time of the last
@@ -36,20 +36,3 @@ class CleanPlan:
     @property
     def deleted_paths(self) -> tuple[str, ...]:
         return tuple(path_in(partition, name) for partition, names in self.deleted.items() for name in names)
-
-
-@dataclass(frozen=True, slots=True)
-class CleanMetadata:
-    """What a clean did.
-
-    `deleted` are the names of the files that it was to remove, by partition; some may not have been there.
-    `earliest_to_retain` is a requested time, empty if the policy does not go by time. `policy`, `last_completed` and
-    `savepoints` are the plan's.
-    """
-
-    instant: str
-    policy: CleaningPolicy
-    earliest_to_retain: str
-    last_completed: str
-    deleted: Mapping[str, tuple[str, ...]]
-    savepoints: tuple[str, ...] = ()

@@ -18,12 +18,12 @@ engine ran has none of these keys.
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from eventide_core.errors import CorruptTimelineError
 from eventide_core.table.files.file_name import path_in
 from eventide_core.table.timeline.commit_metadata import EVENT_TIMES_KEY, WRITER_KEY, CommitMetadata
-from eventide_core.table.timeline.plans import CutMode, LinkMode
+from eventide_core.table.timeline.plans import CompactionPlan, CutMode, LinkMode
 
 CUT_KEY = "hoodie.ro.event.time.cut"
 _EVENT_TIME_FIELD_KEY = "hoodie.ro.event.time.field"
@@ -35,22 +35,6 @@ _LINKS_KEY = "eventide.symlink.operations"
 _FALLBACKS_KEY = "eventide.fallbacks"
 _WAITING_KEY = "eventide.waiting.event.times"
 _DELETES_KEY = "eventide.left.over.deletes"
-
-
-@dataclass(frozen=True, slots=True)
-class PublishedThreshold:
-    """The cut of a compaction, with its field and watermark.
-
-    `cut_ms` and `watermark_ms` are in epoch milliseconds. There is no watermark (None) if a log file that the compaction did
-    not merge has an event time that cannot be read. `late_records` counts those that the commit found; `cut_mode` is whether
-    whole log files or exactly the records before it were taken.
-    """
-
-    cut_ms: int
-    watermark_ms: int | None
-    late_records: int
-    event_time_field: str
-    cut_mode: CutMode = CutMode.FILE
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,35 +53,39 @@ class CompactionExtraMetadata:
         return cls(instant, commit.extra_metadata) if LINK_MODE_KEY in commit.extra_metadata else None
 
     @classmethod
-    def write(
+    def of_plan(
         cls,
-        instant: str,
+        plan: CompactionPlan,
         *,
-        link_mode: LinkMode,
-        cut: PublishedThreshold | None = None,
-        links: Mapping[str, str] | None = None,
-        fallbacks: Mapping[str, int] | None = None,
+        watermark_ms: int | None = None,
+        late_records: int = 0,
         uncompacted: Mapping[str, int | None] | None = None,
-        deletes: Mapping[str, int] | None = None,
     ) -> "CompactionExtraMetadata":
-        """What a compaction publishes. Without a cut it publishes no freshness: the previous cut stays true."""
+        """What the compaction of a plan publishes. Without a cut it publishes no freshness: the previous cut stays true.
+
+        There is no watermark (None) if a log file that the compaction did not merge has an event time that cannot be read.
+        `late_records` counts those that the commit found.
+        """
+        linked = {path: left for op in plan.operations for path, left in op.linked.items()}
+        fallbacks = {str(reason): count for reason, count in plan.fallbacks.items()}
         texts = {
-            LINK_MODE_KEY: str(link_mode),
-            _LINKS_KEY: json.dumps(links or {}, sort_keys=True),
-            _FALLBACKS_KEY: json.dumps(fallbacks or {}, sort_keys=True),
+            LINK_MODE_KEY: str(plan.link_mode),
+            _LINKS_KEY: json.dumps({path: left.log_file.name for path, left in linked.items()}, sort_keys=True),
+            _FALLBACKS_KEY: json.dumps(fallbacks, sort_keys=True),
         }
-        if cut is not None:
-            texts[CUT_KEY] = str(cut.cut_ms)
-            texts[CUT_MODE_KEY] = str(cut.cut_mode)
-            texts[_EVENT_TIME_FIELD_KEY] = cut.event_time_field
-            if cut.watermark_ms is not None:
-                texts[WATERMARK_KEY] = str(cut.watermark_ms)
-            texts[LATE_RECORDS_KEY] = str(cut.late_records)
+        if plan.cut_ms is not None and plan.event_time_field is not None:
+            texts[CUT_KEY] = str(plan.cut_ms)
+            texts[CUT_MODE_KEY] = str(plan.cut)
+            texts[_EVENT_TIME_FIELD_KEY] = plan.event_time_field
+            if watermark_ms is not None:
+                texts[WATERMARK_KEY] = str(watermark_ms)
+            texts[LATE_RECORDS_KEY] = str(late_records)
         if uncompacted:
             texts[_WAITING_KEY] = json.dumps(uncompacted, sort_keys=True)
+        deletes = {path: left.delete_count for path, left in linked.items() if left.delete_count}
         if deletes:
             texts[_DELETES_KEY] = json.dumps(deletes, sort_keys=True)
-        return cls(instant, texts)
+        return cls(plan.instant, texts)
 
     @property
     def has_cut(self) -> bool:
@@ -191,6 +179,9 @@ class CompactionExtraMetadata:
             f"the compaction at {self.instant} has {key}={self.texts[key][:80]!r}, {what}; roll it back and "
             "compact again"
         )
+
+
+NO_CUT_YET: Final = CompactionExtraMetadata("", {})
 
 
 def publications_of(commits: Mapping[str, CommitMetadata]) -> dict[str, CompactionExtraMetadata]:

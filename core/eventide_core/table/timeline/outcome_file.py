@@ -97,7 +97,3 @@ class RecordedEnds:
         known = [(instant, path, size) for path, size in files if (instant := instant_of(path))]
         undone = [record_in(path) for _, path, size in known if is_of_undone(path, size)]
         return cls(frozenset([instant for instant, _, _ in known]), frozenset(undone))
-
-    @property
-    def undone_instants(self) -> frozenset[str]:
-        return frozenset([record.partition(".")[0] for record in self.undone])

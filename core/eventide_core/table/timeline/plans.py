@@ -11,6 +11,7 @@ from enum import StrEnum
 
 from eventide_core.bulk_dataclass import bulk_dataclass
 from eventide_core.errors import PlanMismatchError
+from eventide_core.table.files.file_group_write import marker_directory
 from eventide_core.table.files.file_name import CHANGE_LOG_SUFFIX, BaseFileName, LogFileName, path_in
 from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.records.schema import AvroSchema
@@ -106,13 +107,25 @@ class PlannedOperation:
     base_path: str | None
     base_size: int
     compacted: tuple[PlannedLog, ...]
-    left_overs: tuple[LeftOver, ...]
     new_base_name: str
-    carried_name: str | None
-    fallback: FallbackReason | None
     reason: str
+    left_overs: tuple[LeftOver, ...] = ()
+    carried_name: str | None = None
+    fallback: FallbackReason | None = None
     captures_changes: bool = False
     rests_on_no_deletes: bool = False
+
+    @property
+    def new_base_path(self) -> str:
+        return self.path_of(self.new_base_name)
+
+    @property
+    def carried_path(self) -> str | None:
+        return None if self.carried_name is None else self.path_of(self.carried_name)
+
+    @property
+    def change_log_path(self) -> str | None:
+        return None if self.change_log_name is None else self.path_of(self.change_log_name)
 
     @property
     def change_log_name(self) -> str | None:
@@ -124,6 +137,15 @@ class PlannedOperation:
         if not self.captures_changes or self.base_path is None or base is None:
             return None
         return str(LogFileName(base.file_id, base.instant, 1, base.write_token, CHANGE_LOG_SUFFIX))
+
+    def marker_path(self, instant: str) -> str:
+        """The base file's marker, by which Hudi finds the file when it rolls back the attempt of the plan at `instant`."""
+        return f"{marker_directory(instant)}/{self.new_base_path}.marker.CREATE"
+
+    @property
+    def linked(self) -> Mapping[str, LeftOver]:
+        """The left-overs that get a file in the new slice, by its path."""
+        return {self.path_of(left.new_name): left for left in self.left_overs if left.new_name is not None}
 
     @property
     def new_log_names(self) -> tuple[str, ...]:
@@ -169,14 +191,14 @@ class CompactionPlan:
     """
 
     instant: str
-    cut_ms: int | None
-    cut: CutMode
-    link_mode: LinkMode
-    link_reason: str
-    event_time_field: str | None
     operations: tuple[PlannedOperation, ...]
     schema: AvroSchema
-    partitions_with_logs: tuple[str, ...]
+    link_mode: LinkMode
+    link_reason: str
+    cut_ms: int | None = None
+    cut: CutMode = CutMode.FILE
+    event_time_field: str | None = None
+    partitions_with_logs: tuple[str, ...] = ()
 
     @property
     def file_groups(self) -> tuple[tuple[str, str], ...]:
@@ -205,7 +227,7 @@ class CompactionPlan:
         """The total size of the copies; 0 if new names are sufficient."""
         if self.link_mode is not LinkMode.COPY:
             return 0
-        return sum(left.log_file.size for op in self.operations for left in op.left_overs if left.new_name is not None)
+        return sum(left.log_file.size for op in self.operations for left in op.linked.values())
 
     @property
     def fallbacks(self) -> Mapping[FallbackReason, int]:

@@ -128,10 +128,8 @@ def _late_restores(files: Collection[Instant]) -> list[Instant]:
 
 
 def _late_savepoints(files: Collection[Instant]) -> list[Instant]:
-    completed = sorted((i for i in files if i.action is Action.SAVEPOINT and i.is_completed), key=_completion)
+    completed = sorted(
+        (i for i in files if i.action is Action.SAVEPOINT and i.is_completed), key=lambda one: one.completion_time or ""
+    )
     last = {file.requested_time: file for file in completed}
     return [file for file in completed if file is not last[file.requested_time]]
-
-
-def _completion(file: Instant) -> str:
-    return file.completion_time or ""

@@ -288,7 +288,7 @@ def _event_time(existing: Table | None, fields: Mapping[str, Any], options: Opti
 def _new_schema(rows: SourceRows, stated: StatedSchema | None, say: Callable[[str], None]) -> pa.Schema | str:
     """The columns of a new table. Raises ConfigError if nothing states or shows their types."""
     if stated is not None:
-        return stated.for_a_table
+        return stated.columns if stated.avro is None else stated.avro  # unchanged, with its defaults and documentation
     untyped = [name for name in rows.rows.column_names if has_no_value(rows.rows.column(name))]
     if untyped and not len(rows.rows):
         raise ConfigError(

@@ -25,14 +25,14 @@ from eventide.bootstrap import Application
 from eventide.testing.histories import NoLock
 from eventide.testing.inspection.checks import avro_records
 from eventide_core.config import ParquetCodec
-from eventide_core.ports import AddedFile, FileChanges, LogRange, MergeTask, Storage
+from eventide_core.ports import AddedFile, FileChanges, MergeTask, Storage
 from eventide_core.table.files.file_group_write import marker_directory
 from eventide_core.table.files.file_name import LogFileName
 from eventide_core.table.files.file_slice import FileSlice
 from eventide_core.table.settings.metadata_table import RowChange
 from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat
 from eventide_core.table.timeline.instant import Action, Instant, State, instant_time, next_instant_time
-from eventide_core.table.timeline.plans import LinkMode
+from eventide_core.table.timeline.plans import LinkMode, PlannedLog, PlannedOperation
 from eventide_core.table.timeline.rollback_metadata import (
     RollbackMetadata,
     RollbackPlan,
@@ -162,26 +162,20 @@ def _merge(application: Application, state: Any, instant: str) -> dict[str, tupl
     operations: list[dict[str, Any]] = plan["operations"] or []
     for number, operation in enumerate(operations):
         partition, file_id = operation["partitionPath"], operation["fileId"]
-        base = f"{partition}/{file_id}_{number}-77-77_{instant}.parquet"
         logs = sorted((f"{partition}/{name}" for name in operation["deltaFilePaths"]), key=_reader_order)
-        result = merge(
-            MergeTask(
-                partition=partition,
-                file_id=file_id,
-                instant=instant,
-                base_path=f"{partition}/{operation['dataFilePath']}" if operation["dataFilePath"] else None,
-                merged=tuple(LogRange(log, len(storage.read(log))) for log in logs),
-                left_overs=(),
-                early={},
-                link_mode=LinkMode.COPY,
-                carried_path=None,
-                new_base_path=base,
-                marker_path=f"{marker_directory(instant)}/{base}.marker.CREATE",
-                shape=state.shape(None),
-                blocks=state.blocks(),
-                codec=ParquetCodec.AS_BEFORE,
-            )
+        planned = PlannedOperation(
+            partition=partition,
+            file_id=file_id,
+            base_instant=operation["baseInstantTime"],
+            base_path=f"{partition}/{operation['dataFilePath']}" if operation["dataFilePath"] else None,
+            base_size=0,
+            compacted=tuple(PlannedLog(log, len(storage.read(log)), None) for log in logs),
+            new_base_name=f"{file_id}_{number}-77-77_{instant}.parquet",
+            reason="",
         )
+        shape, blocks = state.shape(None), state.blocks()
+        base = planned.new_base_path
+        result = merge(MergeTask(instant, planned, LinkMode.COPY, shape, blocks, ParquetCodec.AS_BEFORE))
         stat = WriteStat(
             file_id,
             base,

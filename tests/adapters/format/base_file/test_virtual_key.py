@@ -22,7 +22,7 @@ from eventide_core.table.files.slice_read import BlockFilter, SliceRead
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import RecordShape
 from eventide_core.table.records.schema import AvroSchema
-from support.one_slice import compactor, task
+from support.one_slice import compactor, logged, task
 from support.slice_files import META, SCHEMA, base_file, data_block, delete_block
 
 D0, D1, D2 = (f"2026010100000000{i}" for i in range(3))
@@ -68,8 +68,8 @@ def test_a_query_merges_by_the_columns_and_shows_no_meta_columns(storage: Memory
 
 
 def test_a_compaction_writes_no_keys_and_no_bloom_filter(storage: MemoryStorage) -> None:
-    merged = tuple((log, len(FILES[log])) for log in LOGS)
-    result = compactor(storage)(task(merged=merged, left_overs=(), carried_path=None, shape=SHAPE, blocks=BLOCKS))
+    merged = tuple(logged(log, len(FILES[log])) for log in LOGS)
+    result = compactor(storage)(task(compacted=merged, left_overs=(), carried_name=None, shape=SHAPE, blocks=BLOCKS))
     assert (result.num_writes, result.num_updates, result.num_deletes, result.num_inserts) == (2, 1, 1, 0)
     written = pq.ParquetFile(io.BytesIO(storage.read(NEW_BASE)))
     name = NEW_BASE.rpartition("/")[2]

@@ -11,7 +11,7 @@ from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.service.compaction.compact_slice import SliceCompactor
 from eventide_core.table.files.log_block import BlockType, HeaderKey, encode_block, read_blocks
 from eventide_core.table.files.slice_read import SliceRead
-from support.one_slice import BASE, D0, D1, D2, LOGS, NEW_BASE, task
+from support.one_slice import BASE, D0, D1, D2, LOGS, NEW_BASE, logged, task
 from support.slice_files import base_file, data_block, delete_block, row
 
 ROWS = [row(key, ts, f"{key}{ts}", D0, "old") for key, ts in (("a", 10), ("a", 30), ("b", 10), ("b", 20), ("c", 10))]
@@ -54,7 +54,7 @@ def test_a_record_meets_every_row_of_its_key_if_all_blocks_have_positions(
 ) -> None:
     storage = storage_of(*instants)
     logs = tuple((path, len(storage.read(path))) for path in LOGS[:2])
-    made = task(merged=logs, left_overs=(), carried_path=None)
+    made = task(compacted=tuple(logged(*log) for log in logs), left_overs=(), carried_name=None)
     rows = ArrowSliceReader(storage).read(SliceRead("part=a", "f-0", BASE, logs, made.blocks), made.shape, ["val"])
     assert sorted(str(value) for batch in rows for value in batch.column("val").to_pylist()) == left
 

@@ -18,13 +18,28 @@ from eventide_adapters.storage.faulty import FaultyStorage
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.config import ParquetCodec
 from eventide_core.errors import CorruptLogBlockError
-from eventide_core.ports import LinkedLog, LogRange
 from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import RecordShape
 from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.timeline.plans import LeftOver
 from support import log_files
-from support.one_slice import BASE, CARRIED, COPIES, D0, D1, D2, D3, FILES, LOGS, NEW_BASE, compactor, task
+from support.one_slice import (
+    BASE,
+    CARRIED,
+    COPIES,
+    D0,
+    D1,
+    D2,
+    D3,
+    FILES,
+    LOGS,
+    NEW_BASE,
+    compactor,
+    logged,
+    name_of,
+    task,
+)
 from support.slice_files import SCHEMA, base_file, data_block, delete_block, row
 
 
@@ -69,7 +84,7 @@ def test_the_bloom_filter_is_extended_until_a_tenth_of_its_keys_have_no_row(
     gone = [f"k{number}" for number in range(deleted)]
     log = delete_block(D1, [(key, 30) for key in gone]) + data_block(D1, [row("new", 20, "first", D1, "f-0")])
     storage.put(LOGS[0], log)
-    compactor(storage)(task(merged=(LogRange(LOGS[0], len(log)),), left_overs=(), carried_path=None))
+    compactor(storage)(task(compacted=(logged(LOGS[0], len(log)),), left_overs=(), carried_name=None))
 
     footer = BaseFooter.read(storage, NEW_BASE)
     written = [each["_hoodie_record_key"] for each in new_rows(storage)]
@@ -114,8 +129,8 @@ def test_a_tombstone_that_a_left_over_record_would_lose_to_is_carried(storage: M
 
 def test_tombstones_of_several_instants_are_carried_in_a_block_each(storage: MemoryStorage) -> None:
     storage.put(LOGS[0], delete_block(D2, [("b", 60)]) + delete_block(D1, [("a", 30)]))
-    merged = ((LOGS[0], len(storage.read(LOGS[0]))),)
-    compactor(storage)(task(merged=merged))
+    merged = (logged(LOGS[0], len(storage.read(LOGS[0]))),)
+    compactor(storage)(task(compacted=merged))
     assert storage.read(CARRIED) == delete_block(D1, [("a", 30)]) + delete_block(D2, [("b", 60)])
 
 
@@ -129,14 +144,14 @@ def test_a_tombstone_of_several_ordering_fields_is_carried_where_any_of_them_dec
     deletes = [*contradicted, ("b", ordering(40, "a"))]
     storage.put(LOGS[0], log_files.delete_block(D1, deletes))
     shape = RecordShape(AvroSchema.of(SCHEMA), MergeRule.EVENT_TIME_ORDERING, ("ts", "val"), "ts")
-    merged = ((LOGS[0], len(storage.read(LOGS[0]))),)
-    result = compactor(storage)(task(merged=merged, shape=shape))
+    merged = (logged(LOGS[0], len(storage.read(LOGS[0]))),)
+    result = compactor(storage)(task(compacted=merged, shape=shape))
     assert result.carried_tombstones == 2
     assert storage.read(CARRIED) == log_files.delete_block(D1, contradicted)
 
 
 def test_nothing_is_carried_where_no_left_over_contradicts(storage: MemoryStorage) -> None:
-    left_overs = (LinkedLog(LOGS[2], len(FILES[LOGS[2]]), COPIES[1]),)
+    left_overs = (LeftOver(logged(LOGS[2]), name_of(COPIES[1])),)
     result = compactor(storage)(task(left_overs=left_overs))
     assert result.carried_size is None
     assert storage.stat(CARRIED) is None

@@ -23,7 +23,7 @@ from eventide_adapters.format.metadata_records.records import (
 )
 from eventide_adapters.format.metadata_table.column_ranges import ColumnRange, base_columns, column_ranges
 from eventide_adapters.format.metadata_table.file_contents import FileContents
-from eventide_adapters.format.metadata_table.stats import MovedStatistics
+from eventide_adapters.format.metadata_table.stats import Statistics
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.ports import AddedFile, FileChanges
@@ -207,7 +207,7 @@ def records(storage: MemoryStorage, *added: AddedFile) -> Mapping[tuple[str, str
     """Of each file and column, after each key has been seen to fit."""
     found: dict[tuple[str, str], dict[str, Any]] = {}
     changes = FileChanges(RowChange.NONE, added)
-    for key, value in MovedStatistics(MetadataTableReader.load(storage), changes, FileContents(storage)).column_stats():
+    for key, value in Statistics(MetadataTableReader.load(storage), changes, FileContents(storage)).column_stats():
         stats = value["ColumnStatsMetadata"]
         assert key == column_stats_key(stats["columnName"], "part=a", stats["fileName"])
         encode_value(value, SCHEMA)

@@ -20,7 +20,7 @@ from eventide_core.table.files.slice_read import BlockFilter, SliceRead
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import RecordShape
 from eventide_core.table.records.schema import AvroSchema
-from support.one_slice import compactor, task
+from support.one_slice import compactor, logged, task
 from support.slice_files import SCHEMA, base_file, data_block, delete_block, row
 
 D0, D1, C = (f"2026010100000000{i}" for i in (0, 1, 9))
@@ -64,8 +64,8 @@ def storage(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def compact(storage: MemoryStorage) -> bytes:
-    merged = ((LOG, len(LOG_BYTES)),)
-    compactor(storage)(task(merged=merged, left_overs=(), carried_path=None, shape=SHAPE, blocks=BLOCKS))
+    merged = (logged(LOG, len(LOG_BYTES)),)
+    compactor(storage)(task(compacted=merged, left_overs=(), carried_name=None, shape=SHAPE, blocks=BLOCKS))
     return storage.read(NEW_BASE)
 
 

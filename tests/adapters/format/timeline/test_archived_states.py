@@ -14,7 +14,7 @@ from eventide_core.errors import CorruptTimelineError
 from eventide_core.ports import ArchivedAction, ArchivedFile
 from eventide_core.table.settings.properties import PROPERTIES_PATH
 from eventide_core.table.settings.table_config import TableConfig
-from eventide_core.table.timeline.clean_metadata import CleaningPolicy, CleanMetadata, CleanPlan
+from eventide_core.table.timeline.clean_metadata import CleaningPolicy, CleanPlan
 from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat
 from eventide_core.table.timeline.instant import WRITE_ACTIONS, Action, Instant, State
 from eventide_core.table.timeline.rollback_metadata import RollbackPlan, RollbackTarget
@@ -28,7 +28,7 @@ CONTENTS = {
     "empty": b"",
     "a commit": COMMIT,
     "a plan of a clean": CODEC.encode_clean_plan(CleanPlan(TIME, CleaningPolicy.COMMITS, None, "", {}), ""),
-    "a clean": CODEC.encode_clean(CleanMetadata(TIME, CleaningPolicy.COMMITS, "", "", {})),
+    "a clean": CODEC.encode_clean(CleanPlan(TIME, CleaningPolicy.COMMITS, None, "", {})),
     "a plan of a rollback": CODEC.encode_rollback_plan(
         RollbackPlan(TIME, RollbackTarget("20200101000000000", Action.DELTA_COMMIT), ()), ""
     ),

@@ -6,7 +6,7 @@ from eventide_adapters.format.timeline.clean import decode_clean
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_adapters.format.timeline.container import read_container
 from eventide_core.errors import CorruptTimelineError, UnsafePathError
-from eventide_core.table.timeline.clean_metadata import CleaningPolicy, CleanMetadata, CleanPlan
+from eventide_core.table.timeline.clean_metadata import CleaningPolicy, CleanPlan
 from eventide_core.table.timeline.instant import Action, Instant, State
 from eventide_core.table.timeline.rollback_metadata import (
     RestoreMetadata,
@@ -33,8 +33,10 @@ def test_a_clean_plan_is_read_back(earliest: Instant | None) -> None:
 
 
 def test_a_completed_clean_is_read_back() -> None:
-    metadata = CleanMetadata("20261121091031101", CleaningPolicy.FILE_VERSIONS, "", "20261121091030640", {"": (BASE,)})
-    assert decode_clean(CODEC.encode_clean(metadata), "c") == metadata
+    earliest = Instant("20261121091030000", Action.COMMIT, State.COMPLETED)
+    for since in (None, earliest):
+        plan = CleanPlan("20261121091031101", CleaningPolicy.FILE_VERSIONS, since, "20261121091030640", {"": (BASE,)})
+        assert decode_clean(CODEC.encode_clean(plan), "c") == plan
 
 
 def test_a_savepoint_is_read_back() -> None:

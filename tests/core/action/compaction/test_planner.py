@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from eventide_core.action.compaction.link_choice import LinkChoiceFacts, choose_link
-from eventide_core.action.compaction.planner import PlanTerms, plan_compaction, whole_slice
+from eventide_core.action.compaction.planner import plan_compaction, whole_slice
 from eventide_core.action.compaction.quiet_moment import BackdatingFacts
 from eventide_core.action.compaction.slice_selection import (
     HeaderCheck,
@@ -31,7 +31,7 @@ from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.timeline.instant import Action, Instant, State
 from eventide_core.table.timeline.layout import layout_of
-from eventide_core.table.timeline.plans import CutMode, FallbackReason, LinkMode
+from eventide_core.table.timeline.plans import FallbackReason, LinkMode
 from eventide_core.table.timeline.timeline import Timeline
 
 T0 = "20260101000000000"
@@ -103,9 +103,7 @@ def link_facts(choice: LinkChoice = LinkChoice.AUTO, /, **changes: object) -> Li
     return replace(facts, **changes)  # type: ignore[arg-type]  # as above
 
 
-TERMS = PlanTerms(
-    100, CutMode.FILE, "event_ts", AvroSchema.of('{"type":"record","name":"r","fields":[]}'), layout_of(9), ("p",)
-)
+ROWS = AvroSchema.of('{"type":"record","name":"r","fields":[]}')
 
 
 def test_a_slice_with_nothing_before_t_is_left_alone() -> None:
@@ -299,9 +297,7 @@ def test_left_overs_of_version_6_take_version_0_with_rising_tokens_below_the_car
     chosen = selected(slice_facts(*FOUR, version=6), 100)
     assert chosen is not None
     decision = choose_link([chosen], link_facts(LinkChoice.COPY))
-    plan = plan_compaction(
-        [apply_verdict(chosen, SplitVerdict(None, None, 1))], decision, replace(TERMS, layout=layout_of(6))
-    )
+    plan = plan_compaction([apply_verdict(chosen, SplitVerdict(None, None, 1))], decision, ROWS, layout_of(6))
     (operation,) = plan.operations
     names = [LogFileName.parse(name) for name in operation.new_log_names]
     assert [(n.version, n.write_token) for n in names if n] == [(0, "00000-0-1"), (0, "00001-0-1"), (0, "00002-0-1")]
@@ -309,7 +305,7 @@ def test_left_overs_of_version_6_take_version_0_with_rising_tokens_below_the_car
 
 
 def test_left_overs_of_version_9_bear_the_compaction_instant_and_count_from_1() -> None:
-    plan = plan_compaction([selection()], choose_link([selection()], link_facts(LinkChoice.COPY)), TERMS)
+    plan = plan_compaction([selection()], choose_link([selection()], link_facts(LinkChoice.COPY)), ROWS, layout_of(9))
     (operation,) = plan.operations
     names = [LogFileName.parse(name) for name in operation.new_log_names]
     assert [(n.instant, n.version) for n in names if n] == [(at(9), 1), (at(9), 2)]
@@ -319,7 +315,7 @@ def test_left_overs_of_version_9_bear_the_compaction_instant_and_count_from_1() 
 
 def test_a_re_plan_of_whole_slices_names_other_base_files_and_leaves_nothing_over() -> None:
     facts = slice_facts(*FOUR)
-    first = plan_compaction([selection()], choose_link([selection()], link_facts(LinkChoice.COPY)), TERMS)
+    first = plan_compaction([selection()], choose_link([selection()], link_facts(LinkChoice.COPY)), ROWS, layout_of(9))
     second = whole_slice(facts.file_slice, first.instant, "0-1-0", "changed", FallbackReason.CHANGED_AFTER_PLANNING)
     assert second.new_base_name != first.operations[0].new_base_name
     assert [log.path for log in second.compacted] == [fact.log_file.path for fact in facts.log_facts]

@@ -15,7 +15,24 @@ from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, Si
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.errors import PlanMismatchError
 from eventide_core.table.files.log_block import BlockType, HeaderKey, read_blocks
-from support.one_slice import BASE, CARRIED, COPIES, D0, D1, D2, D3, FILES, LOGS, MARKER, NEW_BASE, C, compactor, task
+from support.one_slice import (
+    BASE,
+    CARRIED,
+    COPIES,
+    D0,
+    D1,
+    D2,
+    D3,
+    FILES,
+    LOGS,
+    MARKER,
+    NEW_BASE,
+    C,
+    compactor,
+    logged,
+    name_of,
+    task,
+)
 from support.slice_files import base_file, data_block, delete_block, row
 
 NAME = f"part=a/.f-0_{C}.log.1_9-9-9.cdc"
@@ -80,14 +97,12 @@ def test_the_changes_of_partial_compactions_are_those_of_the_base_files(storage:
         updates = [row(key, int(change[1:]), instant, instant, "f-0") for key, change in of_log if change[0] == "U"]
         deletes = [(key, int(change[1:])) for key, change in of_log if change[0] == "D"]
         storage.put(log, data_block(instant, updates) + delete_block(instant, deletes))
-    sizes = tuple((log, len(storage.read(log))) for log in LOGS)
-    beside = {"left_overs": (), "carried_path": None}
+    logs = tuple(logged(log, len(storage.read(log))) for log in LOGS)
+    beside = {"left_overs": (), "carried_name": None, "captures_changes": True}
     middle = NEW_BASE.replace("9-9-9", "8-8-8")
     first = NAME.replace("9-9-9", "8-8-8")
-    compactor(storage)(
-        task(merged=sizes[:merged], new_base_path=middle, marker_path="m", change_log_path=first, **beside)
-    )
-    compactor(storage)(task(merged=sizes[merged:], base_path=middle, change_log_path=NAME, **beside))
+    compactor(storage)(task(compacted=logs[:merged], new_base_name=name_of(middle), **beside))
+    compactor(storage)(task(compacted=logs[merged:], base_path=middle, **beside))
     begun, halfway, ended = (rows_of(storage, base) for base in (BASE, middle, NEW_BASE))
     assert applied(begun, changes_in(storage.read(first))) == halfway
     assert applied(halfway, changes_in(storage.read(NAME))) == ended
@@ -95,7 +110,7 @@ def test_the_changes_of_partial_compactions_are_those_of_the_base_files(storage:
 
 
 def test_a_base_file_of_inserts_alone_has_none(storage: MemoryStorage) -> None:
-    result = compactor(storage)(task(base_path=None, change_log_path=NAME))
+    result = compactor(storage)(task(base_path=None, captures_changes=True))
     assert (result.change_log_size, storage.stat(NAME)) == (None, None)
 
 
@@ -103,7 +118,7 @@ def test_rows_that_stay_without_a_change_have_an_empty_one(storage: MemoryStorag
     """Hudi's reader requires a change log unless all rows of the base file are new."""
     storage.put(LOGS[0], data_block(D1, [row("a", 1, "late", D1, "f-0")]))
     size = len(storage.read(LOGS[0]))
-    result = compactor(storage)(task(merged=((LOGS[0], size),), change_log_path=NAME))
+    result = compactor(storage)(task(compacted=(logged(LOGS[0], size),), captures_changes=True))
     assert result.change_log_size == len(storage.read(NAME))
     assert changes_in(storage.read(NAME)) == []
 
@@ -111,7 +126,8 @@ def test_rows_that_stay_without_a_change_have_an_empty_one(storage: MemoryStorag
 def test_a_base_file_that_loses_all_rows_says_so(storage: MemoryStorage) -> None:
     storage.put(LOGS[0], delete_block(D1, [(key, 90) for key in "abd"]))
     size = len(storage.read(LOGS[0]))
-    result = compactor(storage)(task(merged=((LOGS[0], size),), left_overs=(), carried_path=None, change_log_path=NAME))
+    whole = task(compacted=(logged(LOGS[0], size),), left_overs=(), carried_name=None, captures_changes=True)
+    result = compactor(storage)(whole)
     assert (result.num_writes, [change["op"] for change in changes_in(storage.read(NAME))]) == (0, ["d"] * 3)
 
 
@@ -120,22 +136,22 @@ def test_after_a_crash_anywhere_a_second_run_ends_as_if_there_had_been_none(
     storage: MemoryStorage, fault: Fault
 ) -> None:
     start = storage.dump()
-    expected = compactor(storage)(task(change_log_path=NAME))
+    expected = compactor(storage)(task(captures_changes=True))
     ended = {path: storage.read(path) for path in storage.dump()}
     appearing = [*reversed(COPIES), CARRIED, NAME, MARKER, NEW_BASE]
     for number in range(len(appearing)):
         again = MemoryStorage.from_dump(f"crashed at {number} with changes", start)
         with pytest.raises(SimulatedCrash):
-            compactor(FaultyStorage(again, FaultPlan({number: fault})))(task(change_log_path=NAME))
+            compactor(FaultyStorage(again, FaultPlan({number: fault})))(task(captures_changes=True))
         assert set(again.dump()) == {*start, *appearing[: number + (fault is Fault.CRASH_AFTER)]}
-        assert compactor(again)(task(change_log_path=NAME)) == expected
+        assert compactor(again)(task(captures_changes=True)) == expected
         assert {path: again.read(path) for path in again.dump()} == ended
 
 
 @pytest.mark.parametrize("is_before", [True, False])
 def test_another_file_of_its_name_stops_the_merge(storage: MemoryStorage, *, is_before: bool) -> None:
     if not is_before:
-        compactor(storage)(task(change_log_path=NAME))
+        compactor(storage)(task(captures_changes=True))
     storage.put(NAME, b"another")
     with pytest.raises(PlanMismatchError, match=r"\.cdc .*roll the plan back"):
-        compactor(storage)(task(change_log_path=NAME))
+        compactor(storage)(task(captures_changes=True))

@@ -7,9 +7,9 @@ import pytest
 from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, SimulatedCrash
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.errors import MissingFileError, PlanMismatchError
-from eventide_core.ports import FileInfo, LinkedLog, LogRange, OutputFile
-from eventide_core.table.timeline.plans import LinkMode
-from support.one_slice import CARRIED, COPIES, D3, FILES, LOGS, MARKER, NEW_BASE, compactor, task
+from eventide_core.ports import FileInfo, OutputFile
+from eventide_core.table.timeline.plans import LeftOver, LinkMode
+from support.one_slice import CARRIED, COPIES, D3, FILES, LOGS, MARKER, NEW_BASE, OPERATION, compactor, logged, task
 from support.slice_files import base_file, data_block
 
 
@@ -33,7 +33,7 @@ def test_left_overs_are_copied_whole_and_the_marker_is_empty(storage: MemoryStor
 
 
 def test_without_a_carried_log_in_the_plan_none_is_written(storage: MemoryStorage) -> None:
-    result = compactor(storage)(task(carried_path=None))
+    result = compactor(storage)(task(carried_name=None))
     assert (result.carried_tombstones, result.carried_size) == (0, None)
     assert set(storage.dump()) == {*FILES, *COPIES, MARKER, NEW_BASE}
 
@@ -49,8 +49,8 @@ def test_left_overs_are_linked_as_planned(storage: MemoryStorage, mode: str, is_
 
 
 def test_in_mode_prefix_no_left_over_gets_a_file(storage: MemoryStorage) -> None:
-    left_overs = tuple(LinkedLog(log, len(FILES[log]), None) for log in LOGS[1:])
-    compactor(storage)(task(left_overs=left_overs, link_mode=LinkMode.PREFIX, carried_path=None))
+    left_overs = tuple(LeftOver(logged(log), None) for log in LOGS[1:])
+    compactor(storage)(task(left_overs=left_overs, link_mode=LinkMode.PREFIX, carried_name=None))
     assert set(storage.dump()) == {*FILES, MARKER, NEW_BASE}
 
 
@@ -165,6 +165,6 @@ def test_a_foreign_file_under_a_name_of_the_plan_stops_the_merge(storage: Memory
 
 def test_a_base_file_of_another_plan_is_distinguished_by_its_footer(storage: MemoryStorage) -> None:
     compactor(storage)(task())
-    other = tuple(LogRange(log, len(FILES[log])) for log in LOGS[:2])
+    other = tuple(map(logged, LOGS[:2]))
     with pytest.raises(PlanMismatchError, match="didn't write it"):
-        compactor(storage)(task(merged=other, left_overs=task().left_overs[1:]))
+        compactor(storage)(task(compacted=other, left_overs=OPERATION.left_overs[1:]))

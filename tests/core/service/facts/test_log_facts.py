@@ -22,8 +22,8 @@ class _Content:
     def summarize(self, logs: Sequence[LogFile], shape: Any) -> list[LogSummary]:
         assert shape.event_time_field == "ts"
         none = frozenset[str]()
-        ranges = [(log.path, EventTimeRange(log.size, log.size)) for log in logs]
-        return [LogSummary(path, times, none, 0, none, False, False, False) for path, times in ranges]
+        ranges = [EventTimeRange(log.size, log.size) for log in logs]
+        return [LogSummary(times, none, 0, none, False, False, False) for times in ranges]
 
 
 class _Engine:

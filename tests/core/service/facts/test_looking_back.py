@@ -19,11 +19,11 @@ from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.archived_timeline import MergeLimits
 from eventide_core.table.timeline.commit_metadata import CommitMetadata
-from eventide_core.table.timeline.compaction_extra_metadata import CompactionExtraMetadata, PublishedThreshold
+from eventide_core.table.timeline.compaction_extra_metadata import CompactionExtraMetadata
 from eventide_core.table.timeline.file_system_view import FileSystemView
 from eventide_core.table.timeline.instant import Action, Instant, State
 from eventide_core.table.timeline.layout import layout_of
-from eventide_core.table.timeline.plans import LinkMode
+from eventide_core.table.timeline.plans import CompactionPlan, LinkMode
 from eventide_core.table.timeline.timeline import Timeline
 
 
@@ -41,8 +41,9 @@ def _says(**extra: str) -> CommitMetadata:
 
 
 def _cut(milliseconds: int) -> CommitMetadata:
-    cut = PublishedThreshold(milliseconds, milliseconds, 0, "ts")
-    return CommitMetadata({}, CompactionExtraMetadata.write("", link_mode=LinkMode.COPY, cut=cut).texts, "COMPACT")
+    plan = CompactionPlan("", (), AvroSchema.of("{}"), LinkMode.COPY, "", milliseconds, event_time_field="ts")
+    published = CompactionExtraMetadata.of_plan(plan, watermark_ms=milliseconds)
+    return CommitMetadata({}, published.texts, "COMPACT")
 
 
 @dataclass(slots=True)
@@ -129,7 +130,7 @@ def test_the_cut_of_an_archived_compaction_holds(version: int) -> None:
     times = ((1, None), (3, None)) if version == 6 else ((1, 2), (3, 4))
     archive = Archive({_write(*times[0]): _cut(100), _write(*times[1]): _cut(200)})
     state = _state({_write(7, None if version == 6 else 8): _says()}, archive, version=version, ended=(1, 3))
-    assert (state.cut_ms, state.cut_field) == (200, "ts")
+    assert (state.cut_ms, state.published_cut.event_time_field) == (200, "ts")
 
 
 def test_the_archive_is_not_asked_for_a_cut_in_a_table_that_eventide_never_compacted() -> None:
@@ -178,7 +179,6 @@ class Content:
         times = EventTimeRange(self.least_ms, 300)
         return [
             LogSummary(
-                log.path,
                 times,
                 frozenset({_t(1)}),
                 0,
@@ -187,7 +187,7 @@ class Content:
                 has_merged_block=False,
                 has_partial_updates=False,
             )
-            for log in logs
+            for _ in logs
         ]
 
 
@@ -218,7 +218,8 @@ def _waiting(log_version: int, archive: Archive, *, version: int, least_ms: int 
 def _merged_early(log_version: int, *, version: int) -> Archive:
     """A compaction at 3 that took of such a log what lies before 120."""
     path = f"a/{LogFileName('f', _t(3), log_version, '0-0-1')}"
-    said = CompactionExtraMetadata.write(_t(3), link_mode=LinkMode.COPY, uncompacted={path: 120})
+    plan = CompactionPlan(_t(3), (), AvroSchema.of("{}"), LinkMode.COPY, "")
+    said = CompactionExtraMetadata.of_plan(plan, uncompacted={path: 120})
     return Archive({_write(3, None if version == 6 else 4): CommitMetadata({}, said.texts, "COMPACT")})
 
 

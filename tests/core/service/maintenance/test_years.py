@@ -130,7 +130,7 @@ def seen(life: Life) -> tuple[object, ...]:
     state = life.table().state()
     archived = {i.requested_time: state.commit(i).extra_metadata for i in state.archived_writes()}
     metadata = archived | {time: commit.extra_metadata for time, commit in state.commits.items()}
-    return everything(life), metadata, state.cut_ms, state.cut_instant, life.table().freshness()
+    return everything(life), metadata, state.cut_ms, state.published_cut.instant, life.table().freshness()
 
 
 @pytest.mark.parametrize("version", [6, 9])
@@ -139,7 +139,7 @@ def test_whatever_write_of_an_archival_a_crash_precedes_nothing_is_lost(version:
     grow(life, 4 * SERVICES_EVERY - 1)
     life.write()
     life.table().compact(before=life.clock.time_ms)
-    last = life.table().state().cut_instant
+    last = life.table().state().published_cut.instant
     for _ in range(SERVICES_EVERY + 4):
         life.write()
     life.table().clean()
