@@ -24,7 +24,7 @@ class LogSummary:
     deletes of either kind, `rolled_back` are the instants whose blocks a command block of it rolls back, `has_torn_block`
     means that a write was interrupted in it (its instant is among `instants`, if the bytes name it), `has_merged_block` that
     a log compaction wrote one, `has_partial_updates` that one has records of some columns. `nameless_from` is the offset of
-    the first torn bytes that name no write.
+    the first torn bytes that name no write. `torn_instants` are those of torn blocks alone.
     """
 
     event_times: EventTimeRange
@@ -35,6 +35,7 @@ class LogSummary:
     has_merged_block: bool
     has_partial_updates: bool
     nameless_from: int | None = None
+    torn_instants: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

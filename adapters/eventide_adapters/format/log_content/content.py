@@ -84,16 +84,18 @@ def _stated(storage: Storage, log: LogFile, shape: RecordShape) -> tuple[LogSumm
                 refuse_unknown(placed)
                 written.append(placed)
     known = [event_times_in_header(placed.block, shape.event_time_source) for placed in written]
-    instants = (*(placed.instant for placed in written), *(block.instant_time for block in torn))
+    whole = {placed.instant for placed in written}
+    named = {block.instant_time for block in torn if block.instant_time is not None}
     summary = LogSummary(
         reduce(EventTimeRange.union, filter(None, known), EventTimeRange(None, None)),
-        frozenset(filter(None, instants)),
+        frozenset(whole | named),
         delete_count=0,
         rolled_back=frozenset(rolled_back),
         has_torn_block=bool(torn),
         has_merged_block=any(placed.merged_instants for placed in written),
         has_partial_updates=any(placed.is_partial for placed in written),
         nameless_from=next((block.offset for block in torn if block.instant_time is None), None),
+        torn_instants=frozenset(named - whole),
     )
     return summary, [placed for placed, times in zip(written, known, strict=True) if times is None]
 

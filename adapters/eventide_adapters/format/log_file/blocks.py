@@ -33,6 +33,7 @@ from eventide_core.table.files.log_block import (
     LogBlock,
     read_blocks,
     torn_without_name,
+    without_blocks,
 )
 from eventide_core.table.files.read_ahead import (
     REMOTE_WHOLE_FILE_BYTES,
@@ -228,10 +229,7 @@ class _Headers:
             for instant, least in self._blocks.writers.of_logs.get(path, {}).items():
                 count = self._written[path, instant]
                 if count < least:
-                    raise CorruptLogBlockError(
-                        f"log file {path} has {count} blocks of {instant}, but that commit wrote {least}; restore the "
-                        "file from a copy"
-                    )
+                    raise CorruptLogBlockError(without_blocks(path, count, instant, least))
 
 
 def _may_be_committed(placed: PlacedBlock, blocks: BlockFilter) -> bool:

@@ -13,7 +13,7 @@ from eventide_core.service.facts.log_stats import from_stats
 from eventide_core.service.facts.needed_files import is_left_over_of_pending
 from eventide_core.service.state.table import TableState
 from eventide_core.table.files.file_slice import LogFile
-from eventide_core.table.files.log_block import torn_without_name
+from eventide_core.table.files.log_block import torn_without_name, without_blocks
 from eventide_core.table.files.read_ahead import WHOLE_FILE_BYTES
 from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.records.event_time import EventTimeRange
@@ -77,8 +77,9 @@ class LogFactsReader:
             known |= by_stats
             unknown = [log for log in unknown if log.path not in by_stats]
         problems: dict[str, EventideError] = {}
+        blocks = state.blocks_of_slices() if unknown else state.blocks()
         for log, answer in zip(unknown, self._summarize(unknown, shape), strict=True):
-            summary = _if_explained(state, log, answer)
+            summary = _if_whole(blocks, log, answer)
             if isinstance(summary, EventideError):
                 if not returns_errors:
                     raise summary
@@ -139,13 +140,20 @@ class LogFactsReader:
         return [summary for portion in portions for summary in portion]
 
 
-def _if_explained(state: TableState, log: LogFile, summary: LogSummary | EventideError) -> LogSummary | EventideError:
-    """The summary; an error if the log file has torn bytes that may be of a completed write."""
-    if isinstance(summary, EventideError) or summary.nameless_from is None:
+def _if_whole(blocks: BlockFilter, log: LogFile, summary: LogSummary | EventideError) -> LogSummary | EventideError:
+    """The summary; an error if the log file has torn bytes that may be of a completed write, or lacks a write's blocks.
+
+    On version 6, another log file may roll back what an archived write left.
+    """
+    if isinstance(summary, EventideError):
         return summary
-    if state.blocks_of_slices().is_left_by_the_dead(log.path, summary.nameless_from):
-        return summary
-    return CorruptLogBlockError(torn_without_name(log.path, summary.nameless_from))
+    if summary.nameless_from is not None and not blocks.is_left_by_the_dead(log.path, summary.nameless_from):
+        return CorruptLogBlockError(torn_without_name(log.path, summary.nameless_from))
+    written = {} if blocks.writers is None else blocks.writers.of_logs.get(log.path, {})
+    is_final = blocks.writers is not None and blocks.writers.is_final
+    torn = {i for i in summary.torn_instants if i in blocks.completed or (is_final and blocks.accepts(i))}
+    lost = min(torn | (written.keys() - summary.instants), default=None)
+    return summary if lost is None else CorruptLogBlockError(without_blocks(log.path, 0, lost, written.get(lost, 1)))
 
 
 def _check_blocks(

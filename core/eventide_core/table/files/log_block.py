@@ -239,6 +239,12 @@ def torn_without_name(log_path: str, offset: int) -> str:
     )
 
 
+def without_blocks(log_path: str, count: int, instant: str, least: int) -> str:
+    """What is wrong with a log file that holds fewer blocks of a completed write than its commit says."""
+    holds = f"log file {log_path} has {count} blocks of {instant}, but that commit wrote {least}"
+    return f"{holds}; restore the file from a copy"
+
+
 def _next_magic(read: ReadRange, offset: int, file_size: int) -> int:
     step = 1024 * 1024
     while offset < file_size:

@@ -11,6 +11,7 @@ from eventide_core.ports import LogSummary
 from eventide_core.service.facts.log_facts import LogFactsReader
 from eventide_core.table.files.file_name import LogFileName
 from eventide_core.table.files.file_slice import LogFile
+from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.timeline.layout import layout_of
 
@@ -48,6 +49,8 @@ def test_each_log_file_is_asked_once_in_portions_that_fit_into_memory(runs: list
         config=SimpleNamespace(layout=layout_of(9)),
         timeline=SimpleNamespace(archived=()),
         cut_ms=None,
+        blocks_of_slices=lambda: BlockFilter(frozenset(), None),
+        blocks=lambda: BlockFilter(frozenset(), None),
     )
     shape: Any = SimpleNamespace(event_time_field="ts", event_time_source="ts")
     facts = LogFactsReader(content, engine, engine).read(state, shape, logs, are_stats_proof=False)
