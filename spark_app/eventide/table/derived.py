@@ -11,13 +11,13 @@ from eventide.catalog import located
 from eventide.options.streams import SOURCES, STREAM_IDENTIFIER
 from eventide_core.action.freshness.freshness import Freshness
 from eventide_core.config import SOURCE_SETTINGS
-from eventide_core.errors import ConfigError, WindowTakenError
+from eventide_core.errors import ConfigError, InvalidThresholdError, WindowTakenError
 from eventide_core.service.compaction.result import CompactionResult
 from eventide_core.service.facts.arrival import source_notes
 from eventide_core.service.facts.watermark_views import published_views
 from eventide_core.service.state.table import TableState
 from eventide_core.table.records.event_time import Moment, parse_threshold
-from eventide_core.table.settings.declared_sources import STATED, declaration
+from eventide_core.table.settings.declared_sources import STATED, TABLE, declaration
 from eventide_core.table.timeline.source_notes import SourceNote
 from eventide_core.table.timeline.source_statements import STATEMENT_PREFIX
 
@@ -91,7 +91,12 @@ def noting(
     texts = {name: str(moment).strip() for name, moment in {**by_option, **stated}.items()}
     for name, text in texts.items():
         declaration(name, STATED, {})
-        parse_threshold(text)
+        try:
+            parse_threshold(text)
+        except InvalidThresholdError:
+            declared = application.arrival.declared(application.files.config()).get(name)
+            if declared is None or declared.kind in ("", STATED, TABLE):
+                raise  # other kinds have words of their own
     return replace(append, sources=notes, stated=texts) if notes or texts else append
 
 

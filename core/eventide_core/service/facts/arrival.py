@@ -16,6 +16,7 @@ from eventide_core.service.state.said_of_sources import Said
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.settings.declared_sources import IDLE, STATED, TABLE, DeclaredSource, declared_sources
+from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.commit_metadata import CommitMetadata
 from eventide_core.table.timeline.instant import Instant
 from eventide_core.table.timeline.source_notes import SOURCE_PREFIX, SourceNote, latest_notes, notes_in
@@ -25,6 +26,7 @@ from eventide_core.table.timeline.source_statements import (
     Statement,
     is_repeated,
     last_statements,
+    stated,
     statements_in,
 )
 
@@ -62,18 +64,22 @@ class ArrivalReader:
         then = state.said_of_sources(before) if before else said
         return (*_of_tables(said, then), *self._of_others(state, said, then, before))
 
+    def declared(self, config: TableConfig) -> dict[str, DeclaredSource]:
+        """The sources that the settings of the table and the options declare, by name."""
+        return declared_sources({**config.properties, **self.options.values})
+
     def _of_others(self, state: TableState, said: Said, then: Said, before: str) -> Iterator[SourceProgress]:
         now_ms = self.files.clock.now_ms()
-        declared = declared_sources({**state.config.properties, **self.options.values})
+        declared = self.declared(state.config)
         for name in sorted({*said.by_name, *declared}):
             source = declared.get(name, DeclaredSource(name))
             if not source.is_declared and source.counts(said.by_name.get(name)) is None:
                 continue
+            statement = source.counts(then.by_name.get(name))
             if source.kind in ("", STATED):
-                statement = source.counts(then.by_name.get(name))
                 progress = _of_statement(name, statement, self._moment_ms(state, statement))
             elif source.kind != TABLE:
-                progress = self._asked(source, self._question(state, now_ms, before))
+                progress = self._asked(source, self._question(state, source, statement, now_ms, before))
             elif any(note.table == source.settings.get(TABLE, name) for note in said.notes):
                 continue
             else:
@@ -96,22 +102,28 @@ class ArrivalReader:
         write = None if statement is None else state.find_write(statement.stated_at)
         return None if write is None else self._completed_ms(state, write)
 
-    def _question(self, state: TableState, now_ms: int, before: str) -> SourceQuestion:
-        writes = sorted(
-            state.timeline.writes, key=lambda write: write.completion_time or write.requested_time, reverse=True
-        )
-        return SourceQuestion(
-            tuple(
-                StatedCommit(
-                    write.requested_time,
-                    self._completed_ms(state, write),
-                    state.commits[write.requested_time].extra_metadata,
-                )
-                for write in writes
-                if not before or write.requested_time < before
-            ),
-            now_ms,
-        )
+    def _question(
+        self, state: TableState, source: DeclaredSource, statement: Statement | None, now_ms: int, before: str
+    ) -> SourceQuestion:
+        """The writes that completed before an instant, if one is given, and not before the source was forgotten.
+
+        A statement outlives its commit: it stands for that.
+        """
+        completed = {write: write.completion_time or write.requested_time for write in state.timeline.writes}
+        commits = [
+            StatedCommit(
+                write.requested_time,
+                self._completed_ms(state, write),
+                state.commits[write.requested_time].extra_metadata,
+            )
+            for write in sorted(completed, key=lambda write: completed[write], reverse=True)
+            if write.requested_time > source.forgotten_at and (not before or completed[write] < before)
+        ]
+        moment_ms = self._moment_ms(state, statement)
+        if statement is not None and moment_ms is not None and state.timeline.is_archived(statement.stated_at):
+            texts = stated({statement.name: statement.text})
+            commits.append(StatedCommit(statement.stated_at, moment_ms, texts))
+        return SourceQuestion(tuple(commits), now_ms)
 
     def _completed_ms(self, state: TableState, write: Instant) -> int:
         put_ms = state.timeline.put_ms.get(write.requested_time)
