@@ -1,7 +1,8 @@
 """Sources: what vouches that everything before T has come, beside what the files of the table show."""
 
 import json
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ import pytest
 
 from eventide import ConfigError, InvalidThresholdError, Table
 from eventide.rows.writer import incoming_records
+from eventide_adapters.arrival import open as arrival
+from eventide_adapters.entry_points import Adapters
 from eventide_core.errors import format_timestamp
 from eventide_core.ports import NoProgress, SourceQuestion
 from eventide_core.table.settings.write_shape import WriteOperation
@@ -291,3 +294,82 @@ def test_a_source_that_fails_as_it_is_asked_holds_the_gate_and_its_text_is_not_s
     fresh = reader.freshness(state, application.freshness.now(state))
     assert fresh.watermark_ms is None
     assert fresh.sources[0].evidence == "it cannot be asked: OSError"
+
+
+@dataclass(frozen=True)
+class Talking:
+    """It shows its settings. Its progress is the offset that the newest commit with one states."""
+
+    settings: Mapping[str, str]
+
+    def progress(self, question: SourceQuestion) -> SourceProgress:
+        if self.settings.get("fails"):
+            raise ConfigError(f"cannot log in: {self.settings}")
+        texts = [commit.extra_metadata.get("eventide.source.orders.watermark") for commit in question.commits]
+        offsets = [int(text.rpartition(":")[2]) for text in texts if text]
+        shown = f"{self.settings}, of the last {len(texts)}"
+        return SourceProgress("orders", "talking", offsets[0] if offsets else None, shown, cure=shown)
+
+
+@pytest.fixture
+def talking(monkeypatch: pytest.MonkeyPatch) -> None:
+    factories = {"talking": f"{__name__}:talking_source"}
+    monkeypatch.setattr(arrival, "SOURCES", Adapters("eventide.arrival", factories))
+
+
+def talking_source(_name: str, settings: Mapping[str, str]) -> Talking:
+    return Talking(settings)
+
+
+@pytest.mark.usefixtures("talking")
+def test_what_a_source_shows_of_its_secrets_is_masked(tmp_path: Path) -> None:
+    table = made(tmp_path)
+    table.sources.declare("orders", "talking", topic="trips")
+    secret = ("--option", "eventide.source.orders.sasl_password=hunter2")
+    shown = table.uri, {"eventide.source.orders.sasl_password": "hunter2"}
+    (said,) = Table.open(*shown).sources
+    assert "trips" in said.evidence
+    assert "hunter2" not in said.evidence + said.cure
+    with pytest.raises(ConfigError, match="cannot log in") as refused:
+        tuple(Table.open(shown[0], {**shown[1], "eventide.source.orders.fails": "yes"}).sources)
+    assert "hunter2" not in str(refused.value)
+    answer = run("sources", table.uri, *secret)
+    assert "hunter2" not in answer.stdout + answer.stderr
+
+
+@pytest.mark.usefixtures("talking")
+def test_a_source_that_is_asked_is_stated_in_its_own_words(table: Table) -> None:
+    with pytest.raises(InvalidThresholdError):
+        table.upsert(rows(0), sources={"orders": "trips,0:1"})
+    table.sources.declare("orders", "talking")
+    table.upsert(rows(0), sources={"orders": "trips,0:7"})
+    stated_at = table.state().timeline.writes[-1].requested_time
+    for hour in range(1, 8):
+        table.upsert(rows(hour))
+        table.compact(before=at(hour + 1))
+        table.archive()
+    assert table.state().timeline.is_archived(stated_at)
+    assert [one.progress_ms for one in table.sources] == [7]
+    table.upsert(rows(8), sources={"orders": "trips,0:5"})
+    assert [one.progress_ms for one in table.sources] == [5]
+    table.sources.forget("orders")
+    table.sources.declare("orders", "talking")
+    assert [one.progress_ms for one in table.sources] == [None]
+
+
+@pytest.mark.usefixtures("talking")
+def test_a_source_is_asked_of_a_view_without_what_an_open_write_says_later(tmp_path: Path) -> None:
+    table = made(tmp_path)
+    table.sources.declare("orders", "talking")
+    table.upsert(rows(0.5), sources={"orders": "trips,0:1"})
+    application = table._application
+    append = replace(application.append, stated={"orders": "trips,0:2"})
+    opened = append.begin(
+        WriteOperation.UPSERT, incoming_records(application, WriteOperation.UPSERT, rows(1.6)), NoProgress()
+    )
+    table.compact(before=at(3))
+    append.complete(opened)
+    state, compaction = table.state(), table.watermarks()[-1].compaction
+    assert [one.progress_ms for one in table.sources] == [2]
+    asked = application.arrival.progress(state, before=compaction.requested_time)
+    assert [one.progress_ms for one in asked] == [1]
