@@ -28,8 +28,9 @@ class TableSources:
         """Makes the freshness of the table need this source from now on. A declaration of the same name is replaced.
 
         `kind` is "stated": commits state how far it has come (`upsert(rows, sources={name: T})`); "table", for which the
-        setting `table` is its URI; "kafka", or the kind of a package. The table keeps the settings: `idle="2h"` is how long its
-        silence counts as progress. Raises ConfigError, before anything is written, for what can't be right or is a secret.
+        setting `table` is its URI; "kafka"; or the kind of a package. The table keeps the settings: `idle="2h"` is how
+        long its silence counts as progress. Raises ConfigError, before anything is written, for what can't be right or is a
+        secret.
         """
         self._application.declared_sources.declare(name, kind, settings)
 
