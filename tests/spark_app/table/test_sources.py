@@ -143,6 +143,21 @@ def test_what_another_writer_states_that_is_not_a_time_holds_the_gate(tmp_path: 
     assert "not a T" in fresh.sources[0].evidence
 
 
+@pytest.mark.parametrize("key", ["orders.watermrk", "orders"])
+def test_a_mistyped_key_of_another_writer_holds_the_gate_and_is_shown(tmp_path: Path, key: str) -> None:
+    table = made(tmp_path)
+    texts = {f"eventide.source.{key}": "hunter2", "eventide.source.clicks.watermark": str(at(1))}
+    application = table._application
+    incoming = incoming_records(application, WriteOperation.UPSERT, rows(0))
+    application.append.write(WriteOperation.UPSERT, incoming, NoProgress(), extra_metadata=texts)
+    table.compact(before=at(9))
+    fresh = table.freshness()
+    assert (fresh.watermark_ms, fresh.held_back_by) == (None, "orders")
+    assert f"states 'eventide.source.{key}', which is not a T" in fresh.sources[1].evidence
+    table.upsert(rows(1), sources={"orders": at(2)})
+    assert [one.progress_ms for one in table.sources] == [at(1), at(2)]
+
+
 def test_what_cannot_be_a_source_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     table = made(tmp_path)
     table.upsert(rows(0))
