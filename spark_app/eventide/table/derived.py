@@ -60,10 +60,18 @@ def _notes_by_option(application: Application) -> tuple[SourceNote, ...]:
         raise wrong from None
     if not isinstance(states, dict) or not all(isinstance(state, str) for state in states.values()):
         raise wrong
-    # The table's own settings are not those of its sources; the storage's are.
-    shared = {key: value for key, value in options.values.items() if not key.startswith(("hoodie.", "eventide."))}
-    sources = [_stated(*located(uri, shared), state, options.get(STREAM_IDENTIFIER)) for uri, state in states.items()]
+    sources = [_stated(application, uri, state) for uri, state in states.items()]
     return _notes_of(application, sources)
+
+
+def source_of(application: Application, uri: str) -> Application:
+    """A table that the table is made of, whose root is what commits name it by. Raises NotAHudiTableError."""
+    # The table's own settings are not those of its sources; the storage's are.
+    options = application.options.values.items()
+    shared = {key: value for key, value in options if not key.startswith(("hoodie.", "eventide."))}
+    source = assemble(*located(uri, shared))
+    source.files.config()
+    return source
 
 
 def append_of(application: Application) -> "Append":
@@ -100,15 +108,12 @@ def noting(
     return replace(append, sources=notes, stated=texts) if notes or texts else append
 
 
-def _stated(
-    uri: str, options: Mapping[str, str], text: str, stream: str | None
-) -> "tuple[Application, Window | SourceNote]":
+def _stated(application: Application, uri: str, text: str) -> "tuple[Application, Window | SourceNote]":
     """A source, and how much of it was read, parsed from a text."""
-    source = assemble(uri, options)
-    source.files.config()
+    source = source_of(application, uri)
     kind, _, consumer = text.partition(":")
     if kind == "consumer":
-        return source, _window_of(source, uri, consumer, stream)
+        return source, _window_of(source, uri, consumer, application.options.get(STREAM_IDENTIFIER))
     root, is_instant = source.storage.root, text.isdecimal() and len(text) in _INSTANT_DIGITS
     threshold_ms = None if is_instant else parse_threshold(text)
     if threshold_ms is not None and source.state().config.is_copy_on_write:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from eventide import ConfigError, InvalidThresholdError, Table
+from eventide import ConfigError, InvalidThresholdError, NotAHudiTableError, Table
 from eventide.rows.writer import incoming_records
 from eventide_adapters.arrival import open as arrival
 from eventide_adapters.entry_points import Adapters
@@ -388,3 +388,26 @@ def test_a_source_is_asked_of_a_view_without_what_an_open_write_says_later(tmp_p
     assert [one.progress_ms for one in table.sources] == [2]
     asked = application.arrival.progress(state, before=compaction.requested_time)
     assert [one.progress_ms for one in asked] == [1]
+
+
+@pytest.mark.parametrize("form", ["{}", "{}/", "file://{}/"])
+def test_a_table_is_a_source_by_any_form_of_its_uri(tmp_path: Path, form: str) -> None:
+    raw, derived = made(tmp_path, "raw"), made(tmp_path, "derived")
+    raw.upsert(rows(0, 1))
+    derived.sources.declare("trips", "table", table=form.format(raw.uri))
+    assert [(one.kind, one.progress_ms) for one in derived.sources] == [("table", None)]
+    derived.upsert(rows(0, 1), sources={raw: raw.compact(before=at(3))})
+    assert [(one.name, one.progress_ms) for one in derived.sources] == [(f"file://{raw.uri}", at(3))]
+    with pytest.raises(ConfigError, match="table is missing: the URI"):
+        derived.sources.declare("trips", "table")
+    with pytest.raises(NotAHudiTableError):
+        derived.sources.declare("trips", "table", table=f"{raw.uri}s")
+
+
+def test_a_table_that_the_settings_name_otherwise_than_commits_do_is_shown_with_their_names(tmp_path: Path) -> None:
+    raw, derived = made(tmp_path, "raw"), made(tmp_path, "derived")
+    raw.upsert(rows(0, 1))
+    derived.upsert(rows(0, 1), sources={raw: raw.compact(before=at(3))})
+    by_hand = {"eventide.source.trips.kind": "table", "eventide.source.trips.table": f"{raw.uri}/"}
+    said = {one.name: one.evidence for one in Table.open(derived.uri, by_hand).sources}
+    assert said["trips"] == f"no commit says how much of {raw.uri}/ was read; commits name file://{raw.uri}"

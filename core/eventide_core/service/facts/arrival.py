@@ -80,10 +80,11 @@ class ArrivalReader:
                 progress = _of_statement(name, statement, self._moment_ms(state, statement))
             elif source.kind != TABLE:
                 progress = self._asked(source, self._question(state, source, statement, now_ms, before))
-            elif any(note.table == source.settings.get(TABLE, name) for note in said.notes):
+            elif (uri := source.settings.get(TABLE, "")) in (named := [note.table for note in said.notes]):
                 continue
             else:
-                progress = _never(name, TABLE, _NOT_READ, _READ_IT)
+                others = f"; commits name {', '.join(named)}" if named else ""
+                progress = _never(name, TABLE, f"no commit says how much of {uri or 'it'} was read{others}", _READ_IT)
             yield progress.going_on(now_ms, 1000 * (idle_seconds(source) or self.options.get(IDLE_SOURCES) or 0))
 
     def _asked(self, source: DeclaredSource, question: SourceQuestion) -> SourceProgress:
