@@ -1,7 +1,7 @@
 """Sources: what vouches that everything before T has come, beside what the files of the table show."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,12 +12,15 @@ from eventide import ConfigError, InvalidThresholdError, NotAHudiTableError, Tab
 from eventide.rows.writer import incoming_records
 from eventide_adapters.arrival import open as arrival
 from eventide_adapters.entry_points import Adapters
+from eventide_core.config import BUCKETS
 from eventide_core.errors import format_timestamp
 from eventide_core.ports import NoProgress, SourceQuestion
+from eventide_core.service.state.table import TableState
+from eventide_core.service.write.append import Append
 from eventide_core.table.settings.write_shape import WriteOperation
 from eventide_core.table.timeline.source_progress import SourceProgress
 from support.command_line import run
-from support.hourly_tables import at, made, rows
+from support.hourly_tables import SCHEMA, SOON, at, made, rows
 
 pytestmark = pytest.mark.slow
 
@@ -411,3 +414,65 @@ def test_a_table_that_the_settings_name_otherwise_than_commits_do_is_shown_with_
     by_hand = {"eventide.source.trips.kind": "table", "eventide.source.trips.table": f"{raw.uri}/"}
     said = {one.name: one.evidence for one in Table.open(derived.uri, by_hand).sources}
     assert said["trips"] == f"no commit says how much of {raw.uri}/ was read; commits name file://{raw.uri}"
+
+
+@pytest.fixture
+def other_engine(monkeypatch: pytest.MonkeyPatch) -> Callable[[Table, str, float], None]:
+    """A write as of an engine that repeats nothing, which states how far a source has come."""
+
+    def write(table: Table, name: str, hour: float) -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(Append, "_noted", lambda *_: {})
+            incoming = incoming_records(table._application, WriteOperation.UPSERT, rows(hour))
+            texts = {f"eventide.source.{name}.watermark": str(at(hour))} if name else {}
+            table._application.append.write(WriteOperation.UPSERT, incoming, NoProgress(), extra_metadata=texts)
+
+    return write
+
+
+def test_a_commit_repeats_also_what_only_the_archive_has(
+    table: Table, other_engine: Callable[[Table, str, float], None]
+) -> None:
+    other_engine(table, "refunds", 1)
+    for _ in range(8):
+        other_engine(table, "orders", 2)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(TableState, "carried_metadata", lambda *_, **__: {})
+            table.compact(before=at(9))
+        table.clean()
+        table.archive()
+    assert [one.name for one in table.state().said_of_sources().statements] == ["orders"]
+    assert [one.name for one in table.sources] == ["orders", "refunds"]
+    table.upsert(rows(3))
+    assert [one.name for one in table.sources] == ["orders", "refunds"]
+    table.compact(before=at(9))
+    table.upsert(rows(4), sources={"orders": at(4)})
+    assert [one.name for one in table.sources] == ["orders", "refunds"]
+
+
+@pytest.mark.parametrize("version", [8, 9])
+def test_of_archived_statements_the_one_that_completed_last_counts(
+    tmp_path: Path, version: int, other_engine: Callable[[Table, str, float], None]
+) -> None:
+    options = {**SOON, BUCKETS: "64"}  # the writes share no file group
+    table = Table.create(
+        str(tmp_path / "t"), schema=SCHEMA, record_key="id", event_time="ms", version=version, options=options
+    )
+    application = table._application
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Append, "_noted", lambda *_: {})
+        texts = {"eventide.source.orders.watermark": str(at(1))}
+        incoming = incoming_records(application, WriteOperation.UPSERT, rows(1))
+        opened = application.append.begin(WriteOperation.UPSERT, incoming, NoProgress(), extra_metadata=texts)
+        other_engine(table, "orders", 2)
+        application.append.complete(opened)
+    assert [one.progress_ms for one in table.sources] == [at(1)]
+    for _ in range(8):
+        other_engine(table, "", 2)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(TableState, "carried_metadata", lambda *_, **__: {})
+            table.compact(before=at(9))
+        table.clean()
+        table.archive()
+    assert not table.state().said_of_sources().statements
+    assert [one.progress_ms for one in table.sources] == [at(1)]

@@ -153,6 +153,15 @@ def mark_sources(files: TableFiles, extra_metadata: Iterable[str]) -> bool:
     return True
 
 
+def to_repeat(files: TableFiles, state: TableState) -> Said:
+    """What a later commit repeats: all that is known, if there is any. Raises CorruptTimelineError.
+
+    A commit that repeats nothing hides nothing that is archived.
+    """
+    said = state.said_of_sources()
+    return said_of(files, state) if said.notes or said.statements else said
+
+
 def source_notes(files: TableFiles, state: TableState) -> tuple[SourceNote, ...]:
     """The last note of each table that this one was made of; none if it is not derived. Raises CorruptTimelineError."""
     return said_of(files, state).notes
@@ -163,14 +172,19 @@ def said_of(files: TableFiles, state: TableState) -> Said:
     said = state.said_of_sources()
     if any(map(_repeats_what_was_said, state.commits.values())) or files.storage.stat(_MARKER) is None:
         return said
-    earlier_notes, earlier = list[SourceNote](), list[Statement]()
+    earlier_notes, earlier, completed, repeated_at = list[SourceNote](), list[Statement](), dict[str, str](), ""
     for write in state.archived_writes():
-        commit = state.commit(write)
+        completion = write.completion_time or write.requested_time
+        if completion < repeated_at:
+            if write.completion_time is None:
+                break  # below version 8, as are all before it
+            continue
+        commit, completed[write.requested_time] = state.commit(write), completion
         earlier_notes += notes_in(commit.extra_metadata)
         earlier += statements_in(write.requested_time, commit.extra_metadata)
         if _repeats_what_was_said(commit):
-            break
-    older = last_statements((one for one in earlier if one.name not in said.by_name), {})
+            repeated_at = max(repeated_at, write.requested_time)  # what completed before it
+    older = last_statements((one for one in earlier if one.name not in said.by_name), completed)
     return Said(said.notes or latest_notes(earlier_notes), (*said.statements, *older))
 
 
