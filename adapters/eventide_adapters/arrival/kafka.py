@@ -19,7 +19,7 @@ import json
 import re
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any, Final
@@ -72,7 +72,11 @@ class _Partition:
 
 @dataclass(frozen=True, slots=True)
 class KafkaSource:
-    """ports.ArrivalSource for one topic. `client` are librdkafka's settings, which may contain secrets."""
+    """ports.ArrivalSource for one `topic`, whose messages arrive within `latency_ms` of their events.
+
+    `client` are librdkafka's settings, which may contain secrets. Only the commits of `writer` count, if it is given. A
+    question takes up to `timeout_seconds`.
+    """
 
     name: str
     topic: str
@@ -102,42 +106,29 @@ class KafkaSource:
     def _reads(self, commits: Sequence[StatedCommit]) -> tuple[_Read, ...]:
         """What each writer read last, the newest first."""
         found: dict[str, _Read] = {}
+        (key,) = stated({self.name: ""})
+        by = f" of the writer {self.writer}" if self.writer else ""
+        why = f"no commit{by} says which offsets of {self.topic} were read"
         for commit in commits:
-            said = {writer: read for writer, text in self._texts(commit) if (read := self._parsed(text, commit))}
-            if "" in said and found:
-                break  # of the time before the writers had ids
-            found = said | found
-            if "" in said:
+            statement = None if self.writer else commit.extra_metadata.get(key)
+            texts = _checkpoints(commit.extra_metadata) if statement is None else {"": statement}
+            said = {writer: read for writer, text in texts.items() if (read := self._parsed(writer, text, commit))}
+            if statement is not None and not said:
+                why = f"the commit at {commit.instant} states {statement[:80]!r}, which are not offsets of {self.topic}"
+            is_of_all = statement is not None or "" in said
+            if not (is_of_all and found):  # otherwise it is of the time before the writers had ids
+                found = said | found
+            if is_of_all:
                 break
         if not found:
-            by = f" of the writer {self.writer}" if self.writer else ""
-            cure = f'state it with a write: sources={{"{self.name}": "{self.topic},0:OFFSET,..."}}'
-            raise _NoProgressError(f"no commit{by} says which offsets of {self.topic} were read", cure)
+            raise _NoProgressError(
+                why, f'state them with a write: sources={{"{self.name}": "{self.topic},0:OFFSET,..."}}'
+            )
         return tuple(sorted(found.values(), key=lambda read: -read.commit.completed_ms))
 
-    def _texts(self, commit: StatedCommit) -> Iterator[tuple[str, str]]:
-        """The checkpoints of a commit by writer; without an id, it is empty."""
-        known = commit.extra_metadata
-        texts: dict[str, Any] = {}
-        for checkpoint in filter(None, (known.get(key) for key in _STREAMER)):
-            if checkpoint.lstrip().startswith("{"):
-                texts |= json.loads(checkpoint)
-            else:
-                texts[""] = checkpoint
-            break
-        (key,) = stated({self.name: ""})
-        if key in known:
-            if self._parsed(known[key], commit) is None:
-                raise _NoProgressError(
-                    f"the commit at {commit.instant} states {known[key][:80]!r}, which are no offsets of {self.topic}",
-                    f"state them as {self.topic},0:OFFSET,1:OFFSET",
-                )
-            texts[""] = known[key]
-        return ((writer, str(text)) for writer, text in texts.items() if self.writer in (None, writer))
-
-    def _parsed(self, text: str, commit: StatedCommit) -> _Read | None:
+    def _parsed(self, writer: str, text: str, commit: StatedCommit) -> _Read | None:
         found = _OFFSETS.fullmatch(text.strip())
-        if found is None or found[1] != self.topic:
+        if found is None or found[1] != self.topic or self.writer not in (None, writer):
             return None
         pairs = (pair.split(":") for pair in found[2][1:].split(","))
         return _Read({int(partition): int(offset) for partition, offset in pairs}, commit)
@@ -283,6 +274,14 @@ class _Broker:
 
     def _seconds(self) -> float:
         return max(0.1, self._deadline - time.monotonic())
+
+
+def _checkpoints(extra_metadata: Mapping[str, str]) -> dict[str, str]:
+    """What the Streamer says in a commit, by the id of the writer; it is empty without ids."""
+    text = next(filter(None, map(extra_metadata.get, _STREAMER)), "")
+    if not text.lstrip().startswith("{"):
+        return {"": text}
+    return {writer: str(checkpoint) for writer, checkpoint in json.loads(text).items()}
 
 
 def _next_offsets(reads: Sequence[_Read], partitions: Mapping[int, _Partition]) -> dict[int, int]:

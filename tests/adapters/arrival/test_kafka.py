@@ -43,7 +43,15 @@ class Topic:
         config = {key.replace("_", "."): value for key, value in config.items()}
         (made,) = self.admin.create_topics([ADMIN.NewTopic(self.name, partitions, 1, config=config)]).values()
         made.result()
-        until(lambda: self.name in self.admin.list_topics(timeout=5).topics)
+        until(lambda: self.has_leaders(partitions))
+
+    def has_leaders(self, partitions: int) -> bool:
+        asked = {kafka_library.TopicPartition(self.name, one): ADMIN.OffsetSpec.latest() for one in range(partitions)}
+        self.admin.list_topics(timeout=5)  # which the client keeps
+        try:
+            return [offset.result() for offset in self.admin.list_offsets(asked).values()] != []
+        except kafka_library.KafkaException:
+            return False
 
     def delete(self) -> None:
         (deleted,) = self.admin.delete_topics([self.name]).values()
@@ -184,7 +192,7 @@ def test_a_partition_that_came_later_is_read_from_its_start(topic: Topic) -> Non
     topic.read("0:1")
     (grown,) = topic.admin.create_partitions([ADMIN.NewPartitions(topic.name, 2)]).values()
     grown.result()
-    until(lambda: len(topic.admin.list_topics(timeout=5).topics[topic.name].partitions) == 2)
+    until(lambda: topic.has_leaders(2))
     assert topic.progress().progress_ms == ago(4) - LATENCY_MS
     topic.send(3, partition=1)
     said = topic.progress()
@@ -236,6 +244,21 @@ def test_of_several_writers_the_one_that_is_behind_counts(topic: Topic) -> None:
     assert "partition 1" in topic.progress().evidence, "both read the topic, and one does not name this partition"
     commit(eu="0:3,1:1", us="0:3,1:1")
     assert topic.progress().idle_since_ms == ago(3)
+
+
+def test_what_a_write_states_counts_until_a_later_commit_names_the_topic(topic: Topic) -> None:
+    topic.make()
+    topic.send(5, 4)
+    topic.read("0:1")
+    key = "eventide.source.orders.watermark"
+    topic.read("0:2", key)
+    assert "has all of" in topic.progress().evidence
+    topic.commits.insert(0, StatedCommit("9", NOW_MS, {key: "2026-03-03T00:00Z"}))
+    assert "states '2026-03-03T00:00Z', which are not offsets of" in topic.refused()
+    topic.read("0:1")
+    assert topic.progress().progress_ms == ago(4) - LATENCY_MS
+    topic.commits.insert(0, StatedCommit("9", NOW_MS, {"deltastreamer.checkpoint.key": "clicks,0:9"}))
+    assert topic.progress().progress_ms == ago(4) - LATENCY_MS
 
 
 def test_writers_that_share_no_partition_have_the_topic_together(topic: Topic) -> None:
