@@ -227,9 +227,17 @@ class _Broker:
         return {partition.partition: offset.result() for partition, offset in answer.items()}
 
     def first_messages(self, unread: Mapping[int, int], ends: Mapping[int, int]) -> dict[int, int]:
-        """The time of the first message from an offset on, of those partitions that have one. Raises KafkaException."""
+        """The time of the first message from an offset on, of those partitions that have one before their end.
+
+        Raises KafkaException.
+        """
         found, waiting = self._first(unread, ends, "read_committed")
-        return found | self._first(waiting, ends, "read_uncommitted")[0]
+        more, lost = self._first(waiting, ends, "read_uncommitted")
+        for number in lost:
+            raise _NoProgressError(
+                f"partition {number} of {self.source.topic} lost messages as it was read", "a message"
+            )
+        return found | more
 
     def _first(
         self, unread: Mapping[int, int], ends: Mapping[int, int], isolation: str
@@ -247,14 +255,16 @@ class _Broker:
                 if message is None:
                     raise kafka.KafkaException(kafka.KafkaError(kafka.KafkaError._TIMED_OUT))
                 number, error = message.partition(), message.error()
-                if error is None and number in left:
-                    times[number] = self._time_of(message)
-                    consumer.pause([kafka.TopicPartition(topic, number)])
-                elif error is not None and error.code() != kafka.KafkaError._PARTITION_EOF:
+                if error is not None and error.code() != kafka.KafkaError._PARTITION_EOF:
                     raise kafka.KafkaException(error)
-                elif number in left and message.offset() < ends[number]:
-                    waiting[number] = message.offset()
+                # What came since the ends were asked for may be later than what came to other partitions.
+                if number in left and message.offset() < ends[number]:
+                    if error is None:
+                        times[number] = self._time_of(message)
+                    else:
+                        waiting[number] = message.offset()
                 left.discard(number)
+                consumer.pause([kafka.TopicPartition(topic, number)])
         finally:
             consumer.close()
         return times, waiting
