@@ -5,9 +5,8 @@ The only module that knows both a service and an adapter.
 
 import socket
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cached_property, partial
 from os import getpid
 from typing import TYPE_CHECKING
@@ -23,10 +22,10 @@ from eventide_adapters.lock.heartbeats import FileHeartbeats
 from eventide_adapters.lock.open import open_lock
 from eventide_adapters.metrics.open import open_sink
 from eventide_adapters.storage.open import open_storage
-from eventide_adapters.storage.secret_texts import secrets_in, without_secrets
+from eventide_adapters.storage.secret_texts import secrets_in
 from eventide_core.access.requests import Requests
 from eventide_core.config import LOCK_PROVIDER, Options
-from eventide_core.errors import ConfigError, EventideError
+from eventide_core.errors import ConfigError
 from eventide_core.ports import ArchivedTimeline, Clock, Engine, Heartbeats, Storage, TableLock
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from eventide_adapters.format.comparison.change_reader import ArrowChangeReader
     from eventide_adapters.format.comparison.content_audit import ArrowContentAudit
     from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
-    from eventide_core.ports import ArrivalSource, BaseContent, LogContent, SourceQuestion
+    from eventide_core.ports import ArrivalSource, BaseContent, LogContent
     from eventide_core.service.compaction.pending import PendingCompactions
     from eventide_core.service.compaction.run import CompactionRunner
     from eventide_core.service.facts.arrival import ArrivalReader
@@ -69,7 +68,6 @@ if TYPE_CHECKING:
     from eventide_core.service.write.alter import Alter
     from eventide_core.service.write.append import Append
     from eventide_core.table.settings.declared_sources import DeclaredSource
-    from eventide_core.table.timeline.source_progress import SourceProgress
 
 # Requests to storage, such as listing a directory or reading a commit, take about 20 ms each.
 _REQUESTS_AT_ONCE = 16
@@ -405,36 +403,12 @@ def assemble(
 
 
 def _open_source(source: "DeclaredSource") -> "ArrivalSource":
+    from eventide.formatting import MaskedSource, masking
     from eventide_adapters.arrival.open import open_source
 
     secrets = secrets_in(source.settings.items())
-    with _masking(secrets):
+    with masking(secrets):
         return MaskedSource(open_source(source), secrets)
-
-
-@dataclass(frozen=True, slots=True)
-class MaskedSource:
-    """ports.ArrivalSource: a source without `secrets` in its texts, which others may have written."""
-
-    source: "ArrivalSource"
-    secrets: tuple[str, ...] = field(repr=False)
-
-    def progress(self, question: "SourceQuestion") -> "SourceProgress":
-        with _masking(self.secrets):
-            said = self.source.progress(question)
-        evidence, cure = (without_secrets(text, self.secrets) for text in (said.evidence, said.cure))
-        return replace(said, evidence=evidence, cure=cure)
-
-
-@contextmanager
-def _masking(secrets: tuple[str, ...]) -> Iterator[None]:
-    try:
-        yield
-    except EventideError as failure:
-        shown = without_secrets(str(failure), secrets)
-        if shown == str(failure):
-            raise
-        raise ConfigError(shown) from None
 
 
 def _table_files(storage: Storage, engine: Engine, clock: Clock, options: Options) -> TableFiles:

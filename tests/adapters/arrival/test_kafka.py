@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from eventide.bootstrap import MaskedSource
+from eventide.formatting import MaskedSource
 from eventide_adapters.arrival.kafka import KafkaSource, open_kafka
 from eventide_adapters.storage.secret_texts import secrets_in
 from eventide_core.errors import ConfigError
