@@ -21,7 +21,7 @@ os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:Reserved
 REAL_HUDI = {"judge_015", "judge_102", "judge_111", "judge_111_with_catalog", "judge_120", "judge"}
 CLOUD_SERVERS = {"moto", "seaweedfs", "rclone", "fake_gcs", "azurite"}
 HDFS_SERVERS = {"hdfs", "hdfs_with_symlinks", "native_hdfs", "secured_hdfs", "federated_hdfs"}
-SERVERS = {*CLOUD_SERVERS, *HDFS_SERVERS, "hive_metastore", "spark", "zookeeper", "parts"}
+SERVERS = {*CLOUD_SERVERS, *HDFS_SERVERS, "hive_metastore", "kafka", "spark", "zookeeper", "parts"}
 
 SLOW = {"conformance", "project", "properties"}
 NOT_QUICK = ("campaign", "real", "slow")

@@ -22,6 +22,7 @@ from eventide_adapters.lock.heartbeats import FileHeartbeats
 from eventide_adapters.lock.open import open_lock
 from eventide_adapters.metrics.open import open_sink
 from eventide_adapters.storage.open import open_storage
+from eventide_adapters.storage.secret_texts import secrets_in
 from eventide_core.access.requests import Requests
 from eventide_core.config import LOCK_PROVIDER, Options
 from eventide_core.errors import ConfigError
@@ -402,9 +403,12 @@ def assemble(
 
 
 def _open_source(source: "DeclaredSource") -> "ArrivalSource":
+    from eventide.formatting import MaskedSource, masking
     from eventide_adapters.arrival.open import open_source
 
-    return open_source(source)
+    secrets = secrets_in(source.settings.items())
+    with masking(secrets):
+        return MaskedSource(open_source(source), secrets)
 
 
 def _table_files(storage: Storage, engine: Engine, clock: Clock, options: Options) -> TableFiles:

@@ -4,6 +4,7 @@ They read past the notes of a derived table, which are extra metadata, and leave
 far its own source has come, by two options of Hudi.
 """
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from support.judge.options import (
     table_name,
     table_version,
 )
+from support.servers.kafka_server import KafkaServer
 
 START_MS = 1_700_000_000_000
 SCHEMA = schema_of(id=pa.string(), part=pa.string(), event_ts=pa.int64())
@@ -105,3 +107,35 @@ def test_the_gate_follows_what_a_stock_writer_states(
         == {row["id"] for row in hudi_rs.read(path).to_pylist()}
         == ids
     )
+
+
+@pytest.mark.broad
+@pytest.mark.parametrize("version", [6, 9])
+def test_the_gate_follows_the_offsets_that_a_stock_writer_commits(
+    version: int, tmp_path: Path, kafka: KafkaServer, request: pytest.FixtureRequest
+) -> None:
+    """In the key of the Streamer, whose commits are those of the same writer."""
+    confluent_kafka = pytest.importorskip("confluent_kafka")
+    judge: HudiJudge = request.getfixturevalue({6: "judge_015", 9: "judge_111"}[version])
+    path, topic, now_ms = tmp_path / "read", f"stock-{version}", time.time_ns() // 1_000_000
+    producer = confluent_kafka.Producer({"bootstrap.servers": kafka.address})
+    for ms in (now_ms - 9000, now_ms - 6000):
+        producer.produce(topic, b"x", partition=0, timestamp=ms)
+    assert producer.flush(10) == 0
+
+    def write(offset: int, **times: int) -> None:
+        checkpoint = {
+            "hoodie.datasource.write.commitmeta.key.prefix": "deltastreamer.checkpoint.",
+            "deltastreamer.checkpoint.key": f"{topic},0:{offset}",
+        }
+        stock = DEFAULT_PAYLOAD if version == 6 else EVENT_TIME_ORDERING | table_version(9)
+        judge.write(path, rows(**times), options=PLAIN | table_name("read") | stock | checkpoint)
+
+    write(1, k0=10)
+    table = Table.open(str(path), {BUCKETS: "2", CLOCK_SKEW_MS: "1"})
+    table.sources.declare("orders", "kafka", bootstrap_servers=kafka.address, topic=topic, latency="1s")
+    table.compact(before=START_MS + 9000)
+    assert [one.progress_ms for one in table.sources] == [now_ms - 7000]
+    assert table.freshness().watermark_ms == START_MS + 9000
+    write(2, k1=20)
+    assert [one.idle_since_ms for one in table.sources] == [now_ms - 6000]

@@ -38,6 +38,7 @@ SAMPLES = "README.md"
 AFTER_THE_STORY = ("windows.md",)
 ON_SPARK = re.compile(r"^```python\n(?:(?!```).*\n)*?.*\b(spark|frame|stream)\b", re.MULTILINE)
 S3 = "http://localhost:9000"
+KAFKA = "localhost:9092"
 COLUMNS: "list[pa.Field[Any]]" = [
     pa.field("trip", pa.string(), nullable=False),
     pa.field("city", pa.string(), nullable=False),
@@ -75,6 +76,8 @@ def test_the_code_of_a_page_runs(
     if page.name not in (STORY, *AFTER_THE_STORY):
         lay_trips(tmp_path / "lake" / "trips")
     addresses = {S3: request.getfixturevalue("moto").endpoint} if is_after or S3 in text else {}
+    if KAFKA in text:
+        addresses[KAFKA] = request.getfixturevalue("kafka").address
     commands, airflow = Commands(tmp_path, monkeypatch), Airflow()
     airflow.install(monkeypatch)
     spark_streams: list[SparkSession] = []

@@ -11,13 +11,13 @@ from eventide.catalog import located
 from eventide.options.streams import SOURCES, STREAM_IDENTIFIER
 from eventide_core.action.freshness.freshness import Freshness
 from eventide_core.config import SOURCE_SETTINGS
-from eventide_core.errors import ConfigError, WindowTakenError
+from eventide_core.errors import ConfigError, InvalidThresholdError, WindowTakenError
 from eventide_core.service.compaction.result import CompactionResult
 from eventide_core.service.facts.arrival import source_notes
 from eventide_core.service.facts.watermark_views import published_views
 from eventide_core.service.state.table import TableState
 from eventide_core.table.records.event_time import Moment, parse_threshold
-from eventide_core.table.settings.declared_sources import STATED, declaration
+from eventide_core.table.settings.declared_sources import STATED, TABLE, declaration
 from eventide_core.table.timeline.source_notes import SourceNote
 from eventide_core.table.timeline.source_statements import STATEMENT_PREFIX
 
@@ -60,10 +60,18 @@ def _notes_by_option(application: Application) -> tuple[SourceNote, ...]:
         raise wrong from None
     if not isinstance(states, dict) or not all(isinstance(state, str) for state in states.values()):
         raise wrong
-    # The table's own settings are not those of its sources; the storage's are.
-    shared = {key: value for key, value in options.values.items() if not key.startswith(("hoodie.", "eventide."))}
-    sources = [_stated(*located(uri, shared), state, options.get(STREAM_IDENTIFIER)) for uri, state in states.items()]
+    sources = [_stated(application, uri, state) for uri, state in states.items()]
     return _notes_of(application, sources)
+
+
+def source_of(application: Application, uri: str) -> Application:
+    """A table that the table is made of, whose root is what commits name it by. Raises NotAHudiTableError."""
+    # The table's own settings are not those of its sources; the storage's are.
+    options = application.options.values.items()
+    shared = {key: value for key, value in options if not key.startswith(("hoodie.", "eventide."))}
+    source = assemble(*located(uri, shared))
+    source.files.config()
+    return source
 
 
 def append_of(application: Application) -> "Append":
@@ -91,19 +99,21 @@ def noting(
     texts = {name: str(moment).strip() for name, moment in {**by_option, **stated}.items()}
     for name, text in texts.items():
         declaration(name, STATED, {})
-        parse_threshold(text)
+        try:
+            parse_threshold(text)
+        except InvalidThresholdError:
+            declared = application.arrival.declared(application.files.config()).get(name)
+            if declared is None or declared.kind in ("", STATED, TABLE):
+                raise  # other kinds have words of their own
     return replace(append, sources=notes, stated=texts) if notes or texts else append
 
 
-def _stated(
-    uri: str, options: Mapping[str, str], text: str, stream: str | None
-) -> "tuple[Application, Window | SourceNote]":
+def _stated(application: Application, uri: str, text: str) -> "tuple[Application, Window | SourceNote]":
     """A source, and how much of it was read, parsed from a text."""
-    source = assemble(uri, options)
-    source.files.config()
+    source = source_of(application, uri)
     kind, _, consumer = text.partition(":")
     if kind == "consumer":
-        return source, _window_of(source, uri, consumer, stream)
+        return source, _window_of(source, uri, consumer, application.options.get(STREAM_IDENTIFIER))
     root, is_instant = source.storage.root, text.isdecimal() and len(text) in _INSTANT_DIGITS
     threshold_ms = None if is_instant else parse_threshold(text)
     if threshold_ms is not None and source.state().config.is_copy_on_write:

@@ -4,7 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from eventide.bootstrap import Application
+from eventide_core.errors import ConfigError
 from eventide_core.service.state.table import read_from
+from eventide_core.table.settings.declared_sources import TABLE
 from eventide_core.table.timeline.source_progress import SourceProgress
 
 
@@ -28,9 +30,16 @@ class TableSources:
         """Makes the freshness of the table need this source from now on. A declaration of the same name is replaced.
 
         `kind` is "stated": commits state how far it has come (`upsert(rows, sources={name: T})`); "table", for which the
-        setting `table` is its URI; or the kind of a package. The table keeps the settings: `idle="2h"` is how long its
-        silence counts as progress. Raises ConfigError, before anything is written, for what can't be right or is a secret.
+        setting `table` is its URI; "kafka"; or the kind of a package. The table keeps the settings: `idle="2h"` is how
+        long its silence counts as progress. Raises ConfigError, before anything is written, for what can't be right or is a
+        secret.
         """
+        if kind == TABLE:
+            from eventide.table.derived import source_of
+
+            if TABLE not in settings:
+                raise ConfigError(f"source {name}: {TABLE} is missing: the URI of the table that this one is made of")
+            settings[TABLE] = source_of(self._application, settings[TABLE]).storage.root
         self._application.declared_sources.declare(name, kind, settings)
 
     def forget(self, name: str) -> None:

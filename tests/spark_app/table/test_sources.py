@@ -1,20 +1,26 @@
 """Sources: what vouches that everything before T has come, beside what the files of the table show."""
 
 import json
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from eventide import ConfigError, InvalidThresholdError, Table
+from eventide import ConfigError, InvalidThresholdError, NotAHudiTableError, Table
 from eventide.rows.writer import incoming_records
+from eventide_adapters.arrival import open as arrival
+from eventide_adapters.entry_points import Adapters
+from eventide_core.config import BUCKETS
 from eventide_core.errors import format_timestamp
 from eventide_core.ports import NoProgress, SourceQuestion
+from eventide_core.service.state.table import TableState
+from eventide_core.service.write.append import Append
 from eventide_core.table.settings.write_shape import WriteOperation
 from eventide_core.table.timeline.source_progress import SourceProgress
 from support.command_line import run
-from support.hourly_tables import at, made, rows
+from support.hourly_tables import SCHEMA, SOON, at, made, rows
 
 pytestmark = pytest.mark.slow
 
@@ -138,6 +144,21 @@ def test_what_another_writer_states_that_is_not_a_time_holds_the_gate(tmp_path: 
     fresh = table.freshness()
     assert fresh.watermark_ms is None
     assert "not a T" in fresh.sources[0].evidence
+
+
+@pytest.mark.parametrize("key", ["orders.watermrk", "orders"])
+def test_a_mistyped_key_of_another_writer_holds_the_gate_and_is_shown(tmp_path: Path, key: str) -> None:
+    table = made(tmp_path)
+    texts = {f"eventide.source.{key}": "hunter2", "eventide.source.clicks.watermark": str(at(1))}
+    application = table._application
+    incoming = incoming_records(application, WriteOperation.UPSERT, rows(0))
+    application.append.write(WriteOperation.UPSERT, incoming, NoProgress(), extra_metadata=texts)
+    table.compact(before=at(9))
+    fresh = table.freshness()
+    assert (fresh.watermark_ms, fresh.held_back_by) == (None, "orders")
+    assert f"states 'eventide.source.{key}', which is not a T" in fresh.sources[1].evidence
+    table.upsert(rows(1), sources={"orders": at(2)})
+    assert [one.progress_ms for one in table.sources] == [at(1), at(2)]
 
 
 def test_what_cannot_be_a_source_is_refused_before_anything_is_written(tmp_path: Path) -> None:
@@ -291,3 +312,167 @@ def test_a_source_that_fails_as_it_is_asked_holds_the_gate_and_its_text_is_not_s
     fresh = reader.freshness(state, application.freshness.now(state))
     assert fresh.watermark_ms is None
     assert fresh.sources[0].evidence == "it cannot be asked: OSError"
+
+
+@dataclass(frozen=True)
+class Talking:
+    """It shows its settings. Its progress is the offset that the newest commit with one states."""
+
+    settings: Mapping[str, str]
+
+    def progress(self, question: SourceQuestion) -> SourceProgress:
+        if self.settings.get("fails"):
+            raise ConfigError(f"cannot log in: {self.settings}")
+        texts = [commit.extra_metadata.get("eventide.source.orders.watermark") for commit in question.commits]
+        offsets = [int(text.rpartition(":")[2]) for text in texts if text]
+        shown = f"{self.settings}, of the last {len(texts)}"
+        return SourceProgress("orders", "talking", offsets[0] if offsets else None, shown, cure=shown)
+
+
+@pytest.fixture
+def talking(monkeypatch: pytest.MonkeyPatch) -> None:
+    factories = {"talking": f"{__name__}:talking_source"}
+    monkeypatch.setattr(arrival, "SOURCES", Adapters("eventide.arrival", factories))
+
+
+def talking_source(_name: str, settings: Mapping[str, str]) -> Talking:
+    return Talking(settings)
+
+
+@pytest.mark.usefixtures("talking")
+def test_what_a_source_shows_of_its_secrets_is_masked(tmp_path: Path) -> None:
+    table = made(tmp_path)
+    table.sources.declare("orders", "talking", topic="trips")
+    secret = ("--option", "eventide.source.orders.sasl_password=hunter2")
+    shown = table.uri, {"eventide.source.orders.sasl_password": "hunter2"}
+    (said,) = Table.open(*shown).sources
+    assert "trips" in said.evidence
+    assert "hunter2" not in said.evidence + said.cure
+    with pytest.raises(ConfigError, match="cannot log in") as refused:
+        tuple(Table.open(shown[0], {**shown[1], "eventide.source.orders.fails": "yes"}).sources)
+    assert "hunter2" not in str(refused.value)
+    answer = run("sources", table.uri, *secret)
+    assert "hunter2" not in answer.stdout + answer.stderr
+
+
+@pytest.mark.usefixtures("talking")
+def test_a_source_that_is_asked_is_stated_in_its_own_words(table: Table) -> None:
+    with pytest.raises(InvalidThresholdError):
+        table.upsert(rows(0), sources={"orders": "trips,0:1"})
+    table.sources.declare("orders", "talking")
+    table.upsert(rows(0), sources={"orders": "trips,0:7"})
+    stated_at = table.state().timeline.writes[-1].requested_time
+    for hour in range(1, 8):
+        table.upsert(rows(hour))
+        table.compact(before=at(hour + 1))
+        table.archive()
+    assert table.state().timeline.is_archived(stated_at)
+    assert [one.progress_ms for one in table.sources] == [7]
+    table.upsert(rows(8), sources={"orders": "trips,0:5"})
+    assert [one.progress_ms for one in table.sources] == [5]
+    table.sources.forget("orders")
+    table.sources.declare("orders", "talking")
+    assert [one.progress_ms for one in table.sources] == [None]
+
+
+@pytest.mark.usefixtures("talking")
+def test_a_source_is_asked_of_a_view_without_what_an_open_write_says_later(tmp_path: Path) -> None:
+    table = made(tmp_path)
+    table.sources.declare("orders", "talking")
+    table.upsert(rows(0.5), sources={"orders": "trips,0:1"})
+    application = table._application
+    append = replace(application.append, stated={"orders": "trips,0:2"})
+    opened = append.begin(
+        WriteOperation.UPSERT, incoming_records(application, WriteOperation.UPSERT, rows(1.6)), NoProgress()
+    )
+    table.compact(before=at(3))
+    append.complete(opened)
+    state, compaction = table.state(), table.watermarks()[-1].compaction
+    assert [one.progress_ms for one in table.sources] == [2]
+    asked = application.arrival.progress(state, before=compaction.requested_time)
+    assert [one.progress_ms for one in asked] == [1]
+
+
+@pytest.mark.parametrize("form", ["{}", "{}/", "file://{}/"])
+def test_a_table_is_a_source_by_any_form_of_its_uri(tmp_path: Path, form: str) -> None:
+    raw, derived = made(tmp_path, "raw"), made(tmp_path, "derived")
+    raw.upsert(rows(0, 1))
+    derived.sources.declare("trips", "table", table=form.format(raw.uri))
+    assert [(one.kind, one.progress_ms) for one in derived.sources] == [("table", None)]
+    derived.upsert(rows(0, 1), sources={raw: raw.compact(before=at(3))})
+    assert [(one.name, one.progress_ms) for one in derived.sources] == [(f"file://{raw.uri}", at(3))]
+    with pytest.raises(ConfigError, match="table is missing: the URI"):
+        derived.sources.declare("trips", "table")
+    with pytest.raises(NotAHudiTableError):
+        derived.sources.declare("trips", "table", table=f"{raw.uri}s")
+
+
+def test_a_table_that_the_settings_name_otherwise_than_commits_do_is_shown_with_their_names(tmp_path: Path) -> None:
+    raw, derived = made(tmp_path, "raw"), made(tmp_path, "derived")
+    raw.upsert(rows(0, 1))
+    derived.upsert(rows(0, 1), sources={raw: raw.compact(before=at(3))})
+    by_hand = {"eventide.source.trips.kind": "table", "eventide.source.trips.table": f"{raw.uri}/"}
+    said = {one.name: one.evidence for one in Table.open(derived.uri, by_hand).sources}
+    assert said["trips"] == f"no commit says how much of {raw.uri}/ was read; commits name file://{raw.uri}"
+
+
+@pytest.fixture
+def other_engine(monkeypatch: pytest.MonkeyPatch) -> Callable[[Table, str, float], None]:
+    """A write as of an engine that repeats nothing, which states how far a source has come."""
+
+    def write(table: Table, name: str, hour: float) -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(Append, "_noted", lambda *_: {})
+            incoming = incoming_records(table._application, WriteOperation.UPSERT, rows(hour))
+            texts = {f"eventide.source.{name}.watermark": str(at(hour))} if name else {}
+            table._application.append.write(WriteOperation.UPSERT, incoming, NoProgress(), extra_metadata=texts)
+
+    return write
+
+
+def test_a_commit_repeats_also_what_only_the_archive_has(
+    table: Table, other_engine: Callable[[Table, str, float], None]
+) -> None:
+    other_engine(table, "refunds", 1)
+    for _ in range(8):
+        other_engine(table, "orders", 2)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(TableState, "carried_metadata", lambda *_, **__: {})
+            table.compact(before=at(9))
+        table.clean()
+        table.archive()
+    assert [one.name for one in table.state().said_of_sources().statements] == ["orders"]
+    assert [one.name for one in table.sources] == ["orders", "refunds"]
+    table.upsert(rows(3))
+    assert [one.name for one in table.sources] == ["orders", "refunds"]
+    table.compact(before=at(9))
+    table.upsert(rows(4), sources={"orders": at(4)})
+    assert [one.name for one in table.sources] == ["orders", "refunds"]
+
+
+@pytest.mark.parametrize("version", [8, 9])
+def test_of_archived_statements_the_one_that_completed_last_counts(
+    tmp_path: Path, version: int, other_engine: Callable[[Table, str, float], None]
+) -> None:
+    options = {**SOON, BUCKETS: "64"}  # the writes share no file group
+    table = Table.create(
+        str(tmp_path / "t"), schema=SCHEMA, record_key="id", event_time="ms", version=version, options=options
+    )
+    application = table._application
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Append, "_noted", lambda *_: {})
+        texts = {"eventide.source.orders.watermark": str(at(1))}
+        incoming = incoming_records(application, WriteOperation.UPSERT, rows(1))
+        opened = application.append.begin(WriteOperation.UPSERT, incoming, NoProgress(), extra_metadata=texts)
+        other_engine(table, "orders", 2)
+        application.append.complete(opened)
+    assert [one.progress_ms for one in table.sources] == [at(1)]
+    for _ in range(8):
+        other_engine(table, "", 2)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(TableState, "carried_metadata", lambda *_, **__: {})
+            table.compact(before=at(9))
+        table.clean()
+        table.archive()
+    assert not table.state().said_of_sources().statements
+    assert [one.progress_ms for one in table.sources] == [at(1)]

@@ -8,7 +8,7 @@ import pytest
 
 from support.real_parts import require_or_skip
 from support.run_parts import Parts, Start
-from support.servers import cloud_servers, hdfs_server, s3_servers, zookeeper_server
+from support.servers import cloud_servers, hdfs_server, kafka_server, s3_servers, zookeeper_server
 from support.servers import federated_hdfs as federated
 from support.servers import hive_metastore as hive
 from support.servers import native_hdfs as libhdfs
@@ -16,6 +16,7 @@ from support.servers import secured_hdfs as secured
 from support.servers.cloud_servers import AzureServer, GoogleServer
 from support.servers.hdfs_server import HdfsServer
 from support.servers.hive_metastore import HiveMetastoreServer
+from support.servers.kafka_server import KafkaServer
 from support.servers.native_hdfs import NativeHdfs, NativeHdfsUnavailableError
 from support.servers.s3_servers import S3Server
 from support.servers.secured_hdfs import SecuredHdfs
@@ -123,3 +124,9 @@ def hive_metastore(parts: Parts) -> HiveMetastoreServer:
 def zookeeper(parts: Parts) -> ZookeeperServer:
     """ZooKeeper. Tests use different paths."""
     return started(parts, zookeeper_server.zookeeper)
+
+
+@pytest.fixture(scope="session")
+def kafka(parts: Parts) -> KafkaServer:
+    """A Kafka broker. Tests use different topics."""
+    return started(parts, kafka_server.kafka)

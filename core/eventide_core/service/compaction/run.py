@@ -47,7 +47,7 @@ from eventide_core.service.compaction.completion import (
 from eventide_core.service.compaction.merge_tasks import MergesAhead, merge_tasks, merges_ahead, run_tasks
 from eventide_core.service.compaction.result import CompactionResult, metrics_of
 from eventide_core.service.compaction.run_foreign import ForeignCompactionRunner
-from eventide_core.service.facts.arrival import mark_sources
+from eventide_core.service.facts.arrival import mark_sources, to_repeat
 from eventide_core.service.facts.freshness import FreshnessReader
 from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
 from eventide_core.service.rollback.compaction import CompactionRollback
@@ -374,7 +374,8 @@ class CompactionRunner:
             lease.check()
             completion = Completion.claim(self.files, state, self._transaction(state.config, plan))
             settings = state.config.recorded_settings
-            field, carried = plan.event_time_field, state.carried_metadata(schema_of=plan.instant)
+            field, said = plan.event_time_field, to_repeat(self.files, state)
+            carried = state.carried_metadata(said, schema_of=plan.instant)
             mark_sources(self.files, carried)
             metadata = commit_metadata(
                 plan,

@@ -53,7 +53,7 @@ from eventide_core.service.compaction.compact_slice import SliceCompactor
 from eventide_core.service.compaction.completion import Completion
 from eventide_core.service.compaction.foreign_plan import Attempt, as_executed, claim_attempt, other_bases
 from eventide_core.service.compaction.merge_tasks import merge_tasks, run_tasks
-from eventide_core.service.facts.arrival import mark_sources
+from eventide_core.service.facts.arrival import mark_sources, to_repeat
 from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep, PendingUpdate
 from eventide_core.service.rollback.compaction_files import made_files
 from eventide_core.service.scheduling.planned_slices import is_as_planned
@@ -178,7 +178,7 @@ class ForeignCompactionRunner:
             delete_each(storage, others, lease)
             if attempt.is_taken_over and state.config.layout.needs_hudi_1:
                 timeline.delete(_inflight(plan.instant), lease)
-            carried, settings = state.carried_metadata(), state.config.recorded_settings
+            carried, settings = state.carried_metadata(to_repeat(self.files, state)), state.config.recorded_settings
             mark_sources(self.files, carried)
             metadata = whole_slices_metadata(executed, results, carried, settings)
             is_put = completion.put(self.files, state, metadata, update, lease)

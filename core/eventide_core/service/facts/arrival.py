@@ -18,6 +18,7 @@ from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.files.own_file import decoded_own, encoded_own
 from eventide_core.table.settings.declared_sources import IDLE, STATED, TABLE, DeclaredSource, declared_sources
+from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.commit_metadata import CommitMetadata
 from eventide_core.table.timeline.instant import Instant
 from eventide_core.table.timeline.source_notes import SOURCE_PREFIX, SourceNote, latest_notes, notes_in
@@ -27,6 +28,7 @@ from eventide_core.table.timeline.source_statements import (
     Statement,
     is_repeated,
     last_statements,
+    stated,
     statements_in,
 )
 
@@ -64,22 +66,27 @@ class ArrivalReader:
         then = state.said_of_sources(before) if before else said
         return (*_of_tables(said, then), *self._of_others(state, said, then, before))
 
+    def declared(self, config: TableConfig) -> dict[str, DeclaredSource]:
+        """The sources that the settings of the table and the options declare, by name."""
+        return declared_sources({**config.properties, **self.options.values})
+
     def _of_others(self, state: TableState, said: Said, then: Said, before: str) -> Iterator[SourceProgress]:
         now_ms = self.files.clock.now_ms()
-        declared = declared_sources({**state.config.properties, **self.options.values})
+        declared = self.declared(state.config)
         for name in sorted({*said.by_name, *declared}):
             source = declared.get(name, DeclaredSource(name))
             if not source.is_declared and source.counts(said.by_name.get(name)) is None:
                 continue
+            statement = source.counts(then.by_name.get(name))
             if source.kind in ("", STATED):
-                statement = source.counts(then.by_name.get(name))
                 progress = _of_statement(name, statement, self._moment_ms(state, statement))
             elif source.kind != TABLE:
-                progress = self._asked(source, self._question(state, now_ms, before))
-            elif any(note.table == source.settings.get(TABLE, name) for note in said.notes):
+                progress = self._asked(source, self._question(state, source, statement, now_ms, before))
+            elif (uri := source.settings.get(TABLE, "")) in (named := [note.table for note in said.notes]):
                 continue
             else:
-                progress = _never(name, TABLE, _NOT_READ, _READ_IT)
+                others = f"; commits name {', '.join(named)}" if named else ""
+                progress = _never(name, TABLE, f"no commit says how much of {uri or 'it'} was read{others}", _READ_IT)
             yield progress.going_on(now_ms, 1000 * (idle_seconds(source) or self.options.get(IDLE_SOURCES) or 0))
 
     def _asked(self, source: DeclaredSource, question: SourceQuestion) -> SourceProgress:
@@ -98,22 +105,28 @@ class ArrivalReader:
         write = None if statement is None else state.find_write(statement.stated_at)
         return None if write is None else self._completed_ms(state, write)
 
-    def _question(self, state: TableState, now_ms: int, before: str) -> SourceQuestion:
-        writes = sorted(
-            state.timeline.writes, key=lambda write: write.completion_time or write.requested_time, reverse=True
-        )
-        return SourceQuestion(
-            tuple(
-                StatedCommit(
-                    write.requested_time,
-                    self._completed_ms(state, write),
-                    state.commits[write.requested_time].extra_metadata,
-                )
-                for write in writes
-                if not before or write.requested_time < before
-            ),
-            now_ms,
-        )
+    def _question(
+        self, state: TableState, source: DeclaredSource, statement: Statement | None, now_ms: int, before: str
+    ) -> SourceQuestion:
+        """The writes that completed before an instant, if one is given, and not before the source was forgotten.
+
+        A statement outlives its commit: it stands for that.
+        """
+        completed = {write: write.completion_time or write.requested_time for write in state.timeline.writes}
+        commits = [
+            StatedCommit(
+                write.requested_time,
+                self._completed_ms(state, write),
+                state.commits[write.requested_time].extra_metadata,
+            )
+            for write in sorted(completed, key=lambda write: completed[write], reverse=True)
+            if write.requested_time > source.forgotten_at and (not before or completed[write] < before)
+        ]
+        moment_ms = self._moment_ms(state, statement)
+        if statement is not None and moment_ms is not None and state.timeline.is_archived(statement.stated_at):
+            texts = stated({statement.name: statement.text})
+            commits.append(StatedCommit(statement.stated_at, moment_ms, texts))
+        return SourceQuestion(tuple(commits), now_ms)
 
     def _completed_ms(self, state: TableState, write: Instant) -> int:
         put_ms = state.timeline.put_ms.get(write.requested_time)
@@ -152,6 +165,15 @@ def _is_marked(storage: Storage) -> bool:
     return True
 
 
+def to_repeat(files: TableFiles, state: TableState) -> Said:
+    """What a later commit repeats: all that is known, if there is any. Raises CorruptTimelineError.
+
+    A commit that repeats nothing hides nothing that is archived.
+    """
+    said = state.said_of_sources()
+    return said_of(files, state) if said.notes or said.statements else said
+
+
 def source_notes(files: TableFiles, state: TableState) -> tuple[SourceNote, ...]:
     """The last note of each table that this one was made of; none if it is not derived. Raises CorruptTimelineError."""
     return said_of(files, state).notes
@@ -162,14 +184,19 @@ def said_of(files: TableFiles, state: TableState) -> Said:
     said = state.said_of_sources()
     if any(map(_repeats_what_was_said, state.commits.values())) or not _is_marked(files.storage):
         return said
-    earlier_notes, earlier = list[SourceNote](), list[Statement]()
+    earlier_notes, earlier, completed, repeated_at = list[SourceNote](), list[Statement](), dict[str, str](), ""
     for write in state.archived_writes():
-        commit = state.commit(write)
+        completion = write.completion_time or write.requested_time
+        if completion < repeated_at:
+            if write.completion_time is None:
+                break  # below version 8, as are all before it
+            continue
+        commit, completed[write.requested_time] = state.commit(write), completion
         earlier_notes += notes_in(commit.extra_metadata)
         earlier += statements_in(write.requested_time, commit.extra_metadata)
         if _repeats_what_was_said(commit):
-            break
-    older = last_statements((one for one in earlier if one.name not in said.by_name), {})
+            repeated_at = max(repeated_at, write.requested_time)  # what completed before it
+    older = last_statements((one for one in earlier if one.name not in said.by_name), completed)
     return Said(said.notes or latest_notes(earlier_notes), (*said.statements, *older))
 
 

@@ -239,13 +239,13 @@ class TableState:
         """What the commits of the active timeline say: all of them, or those that completed before an instant."""
         return said_by(self.commits, self.timeline.writes, self.blocks(), before)
 
-    def carried_metadata(self, *, schema_of: str | None = None) -> dict[str, str]:
+    def carried_metadata(self, said: Said, *, schema_of: str | None = None) -> dict[str, str]:
         """The extra metadata that continues from commit to commit: Hudi's internal schema, and what is known of sources.
 
         The schema as of the instant `schema_of`, as files are written with it; None: now.
         """
         internal = self.internal_schema_as_of(schema_of)
-        return self.said_of_sources().texts | ({} if internal is None else {LATEST_SCHEMA_KEY: internal})
+        return said.texts | ({} if internal is None else {LATEST_SCHEMA_KEY: internal})
 
     def archived_writes(self, begin: str = "") -> Iterator[Instant]:
         """The completed writes requested at or after `begin` that have left the active timeline, the newest first."""

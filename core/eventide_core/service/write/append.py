@@ -43,7 +43,7 @@ from eventide_core.errors import (
     counted,
 )
 from eventide_core.ports import IncomingRecords, Progress
-from eventide_core.service.facts.arrival import mark_sources
+from eventide_core.service.facts.arrival import mark_sources, said_of, to_repeat
 from eventide_core.service.facts.planned_groups import planned_groups
 from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
 from eventide_core.service.state.markers_and_heartbeats import remove_markers_and_heartbeat
@@ -216,7 +216,7 @@ class Append:
 
     def _noted(self, state: TableState, instant: str) -> dict[str, str]:
         new = (replace(note, noted_at=note.noted_at or instant) for note in self.sources)
-        said = state.said_of_sources()
+        said = said_of(self.files, state) if self.sources else to_repeat(self.files, state)
         known = texts_of(latest_notes((*said.notes, *new)))
         repeated = (one for one in said.statements if one.name not in self.stated)
         texts = known | texts_of_statements(repeated) | stated(self.stated)

@@ -16,8 +16,8 @@ from eventide_core.errors import InvalidThresholdError
 from eventide_core.table.records.event_time import parse_threshold
 
 STATEMENT_PREFIX: Final = "eventide.source."
-_STATED: Final = ".watermark"
-_CARRIED: Final = ".carried"
+_STATED: Final = "watermark"
+_CARRIED: Final = "carried"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,29 +42,32 @@ class Statement:
 
 def texts_of_statements(statements: Iterable[Statement]) -> dict[str, str]:
     """The statements as extra metadata of a later commit."""
-    return {f"{STATEMENT_PREFIX}{one.name}{_CARRIED}": f"{one.stated_at} {one.text}" for one in statements}
+    return {_key(one.name, _CARRIED): f"{one.stated_at} {one.text}" for one in statements}
 
 
 def stated(watermarks: Mapping[str, str]) -> dict[str, str]:
     """T of each source by its name, as extra metadata of the commit that states it."""
-    return {f"{STATEMENT_PREFIX}{name}{_STATED}": text for name, text in watermarks.items()}
+    return {_key(name, _STATED): text for name, text in watermarks.items()}
 
 
 def statements_in(instant: str, extra_metadata: Mapping[str, str]) -> Iterator[Statement]:
-    """The statements of a commit: its own ones, and those that it repeats."""
+    """The statements of a commit: its own ones, and those that it repeats. A mistyped key states itself, which isn't a T."""
     for key, text in extra_metadata.items():
         if not key.startswith(STATEMENT_PREFIX):
             continue
-        if key.endswith(_STATED):
-            yield Statement(key[len(STATEMENT_PREFIX) : -len(_STATED)], text.strip(), instant)
-        elif key.endswith(_CARRIED):
+        name, _, kind = key.removeprefix(STATEMENT_PREFIX).rpartition(".")
+        if kind == _STATED:
+            yield Statement(name, text.strip(), instant)
+        elif kind == _CARRIED:
             stated_at, _, carried = text.partition(" ")
-            yield Statement(key[len(STATEMENT_PREFIX) : -len(_CARRIED)], carried, stated_at)
+            yield Statement(name, carried, stated_at)
+        elif _key(name, _STATED) not in extra_metadata:  # a mistyped key, whose value may be anything
+            yield Statement(name or kind, key, instant)
 
 
 def is_repeated(key: str) -> bool:
     """Whether the key of extra metadata is that of a repeated statement."""
-    return key.startswith(STATEMENT_PREFIX) and key.endswith(_CARRIED)
+    return key.startswith(STATEMENT_PREFIX) and key.endswith(f".{_CARRIED}")
 
 
 def last_statements(statements: Iterable[Statement], completed: Mapping[str, str]) -> tuple[Statement, ...]:
@@ -81,3 +84,7 @@ def last_statements(statements: Iterable[Statement], completed: Mapping[str, str
         if one.name not in last or order(one) >= order(last[one.name]):
             last[one.name] = one
     return tuple(last[name] for name in sorted(last))
+
+
+def _key(name: str, kind: str) -> str:
+    return f"{STATEMENT_PREFIX}{name}.{kind}"
