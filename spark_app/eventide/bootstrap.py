@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from eventide_adapters.format.comparison.change_reader import ArrowChangeReader
     from eventide_adapters.format.comparison.content_audit import ArrowContentAudit
     from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
-    from eventide_core.ports import ArrivalSource, BaseContent, LogContent
+    from eventide_core.ports import ArrivalSource, BaseContent, LogContent, MarkerTarget
     from eventide_core.service.compaction.pending import PendingCompactions
     from eventide_core.service.compaction.run import CompactionRunner
     from eventide_core.service.facts.arrival import ArrivalReader
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from eventide_core.service.maintenance.sync import Sync
     from eventide_core.service.metadata_table.rebuild import MetadataRebuilder
     from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
+    from eventide_core.service.query.done_markers import DoneMarkers
     from eventide_core.service.query.offending_records import OffendingRecordsReader
     from eventide_core.service.query.read import QueryService
     from eventide_core.service.query.record_index_lookup import RecordIndexLookup
@@ -232,6 +233,16 @@ class Application:
             self.files, lambda: ArrowWindowContent(self.storage), self.engine, self.options, self.arrival, runner
         )
 
+    def done_markers(self, target: "MarkerTarget") -> "DoneMarkers":
+        """What tells the target which windows are done."""
+        from eventide_adapters.format.comparison.window_content import ArrowWindowContent
+        from eventide_core.service.query.done_markers import DoneMarkers
+
+        content = partial(ArrowWindowContent, self.storage)
+        return DoneMarkers(
+            self.files, content, self.engine, self.options, self.arrival, self._uuid, self.freshness, target
+        )
+
     @cached_property
     def offending(self) -> "OffendingRecordsReader":
         from eventide_core.service.query.offending_records import OffendingRecordsReader
@@ -335,6 +346,10 @@ class Application:
         from eventide_core.service.facts.exact_view import ExactViews
 
         return ExactViews(lambda: self.bases, self._log_facts.request_engine)
+
+    @cached_property
+    def _uuid(self) -> str:
+        return self.new_uuid()
 
     @cached_property
     def _log_content(self) -> "LogContent":
