@@ -12,6 +12,7 @@ import pytest
 
 from eventide import Table
 from eventide.catalog import CATALOGS, catalogs_of, tool_of
+from eventide_adapters.arrival.open import SOURCES
 from eventide_adapters.entry_points import Adapter, Adapters
 from eventide_adapters.lock.open import LOCKS, open_lock
 from eventide_adapters.metrics.open import METRICS, open_sink
@@ -24,7 +25,7 @@ from support.clocks import StoppedClock
 
 ROOT = Path(__file__).parents[2]
 OPTIONS = Options({})
-KINDS = (STORAGES, LOCKS, CATALOGS, METRICS)
+KINDS = (STORAGES, LOCKS, CATALOGS, METRICS, SOURCES)
 
 
 CODE = '''

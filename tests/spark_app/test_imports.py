@@ -84,6 +84,8 @@ def test_a_compaction_imports_no_pandas(tmp_path: Path) -> None:
     )
     assert "eventide_adapters.format.merge.slice_merger" in found
     assert "pandas" not in found
+    of_arrival = re.compile(r"eventide_adapters\.(arrival|markers)|.*\.(done_markers|counted|window_content)$")
+    assert not list(filter(of_arrival.match, found)), "there are neither sources nor markers"
     assert opened.snapshot().to_arrow().num_rows == 19_990
 
 

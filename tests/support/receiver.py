@@ -39,7 +39,7 @@ def receiving() -> Iterator[Receiver]:
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             answer = found.answers.pop(0) if found.answers else 200
-            if answer is RESET:
+            if answer is None:
                 self.connection.close()
             elif answer == SILENCE:
                 is_over.wait()

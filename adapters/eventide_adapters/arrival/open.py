@@ -8,7 +8,7 @@ from eventide_core.errors import ConfigError
 from eventide_core.ports import ArrivalSource
 from eventide_core.table.settings.declared_sources import STATED, TABLE, DeclaredSource
 
-SOURCES: Final = Adapters("eventide.arrival", {})
+SOURCES: Final = Adapters("eventide.arrival", {"counts": "eventide.table.counted:open_counts"})
 """The kinds of sources that are asked. A factory gets the name of a source and its settings."""
 
 

@@ -10,7 +10,7 @@ from eventide_core.action.freshness.arrival import lowest, with_arrival
 from eventide_core.action.freshness.freshness import Freshness
 from eventide_core.config import IDLE_SOURCES, Options, duration_of
 from eventide_core.errors import EventideError
-from eventide_core.ports import ArrivalSource, SourceQuestion, StatedCommit
+from eventide_core.ports import ArrivalSource, CountRows, SourceQuestion, StatedCommit
 from eventide_core.service.facts.moments import epoch_ms_of
 from eventide_core.service.state.said_of_sources import Said
 from eventide_core.service.state.table import TableState
@@ -35,11 +35,15 @@ _READ_IT = "write with sources= of that table"
 
 @dataclass(frozen=True, slots=True)
 class ArrivalReader:
-    """What vouches for a table. `open_source` opens a declared source that is neither stated by commits nor a table."""
+    """What vouches for a table. `open_source` opens a declared source that is neither stated by commits nor a table.
+
+    `count_rows` counts rows of the table's state, as of the requested time of a write, or of all writes without one.
+    """
 
     files: TableFiles
     options: Options
     open_source: Callable[[DeclaredSource], ArrivalSource]
+    count_rows: Callable[[TableState, str | None], CountRows]
 
     def freshness(self, state: TableState, own: Freshness) -> Freshness:
         """The lower of the table's own freshness and of how far its sources have come."""
@@ -100,18 +104,17 @@ class ArrivalReader:
         writes = sorted(
             state.timeline.writes, key=lambda write: write.completion_time or write.requested_time, reverse=True
         )
-        return SourceQuestion(
-            tuple(
-                StatedCommit(
-                    write.requested_time,
-                    self._completed_ms(state, write),
-                    state.commits[write.requested_time].extra_metadata,
-                )
-                for write in writes
-                if not before or write.requested_time < before
-            ),
-            now_ms,
+        counted = tuple(write for write in writes if not before or write.requested_time < before)
+        commits = (
+            StatedCommit(
+                write.requested_time,
+                self._completed_ms(state, write),
+                state.commits[write.requested_time].extra_metadata,
+            )
+            for write in counted
         )
+        last = max((write.requested_time for write in counted), default="") if before else None
+        return SourceQuestion(tuple(commits), now_ms, self.count_rows(state, last))
 
     def _completed_ms(self, state: TableState, write: Instant) -> int:
         put_ms = state.timeline.put_ms.get(write.requested_time)

@@ -17,7 +17,7 @@ from eventide_core.table.timeline.source_progress import SourceProgress
 @click.option(
     "--kind",
     metavar="KIND",
-    help="What it is: stated (by the commits of its writers), table, or the kind of an installed package.  "
+    help="What it is: stated (by the commits of its writers), table, counts, or the kind of an installed package.  "
     "[default: stated]",
 )
 @click.option(
