@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 
 from eventide import ConfigError, InvalidThresholdError, Table
+from eventide.bootstrap import SystemClock
 from eventide.rows.writer import incoming_records
 from eventide_core.errors import format_timestamp
 from eventide_core.ports import NoProgress, SourceQuestion
 from eventide_core.table.settings.write_shape import WriteOperation
 from eventide_core.table.timeline.source_progress import SourceProgress
 from support.command_line import run
-from support.hourly_tables import at, made, rows
+from support.hourly_tables import HOUR_MS, at, made, rows
 
 pytestmark = pytest.mark.slow
 
@@ -291,3 +292,19 @@ def test_a_source_that_fails_as_it_is_asked_holds_the_gate_and_its_text_is_not_s
     fresh = reader.freshness(state, application.freshness.now(state))
     assert fresh.watermark_ms is None
     assert fresh.sources[0].evidence == "it cannot be asked: OSError"
+
+
+def test_silence_after_a_view_closes_no_window_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The source spoke again since, with a row that the view doesn't have."""
+    table = made(tmp_path)
+    table.sources.declare("orders", idle="1h")
+    table.upsert(rows(0.2, 2.1), sources={"orders": at(2)})
+    table.compact(before=at(9), cut="exact")
+    later_ms = SystemClock().now_ms() + HOUR_MS * 9 // 10
+    monkeypatch.setattr(SystemClock, "now_ms", lambda _: later_ms)
+    table.upsert(rows(2.2), sources={"orders": at(2.1)})
+    begun: list[float] = []
+    for window in table.windows("30m", "c"):
+        begun.append((window.begin_ms - at(0)) / HOUR_MS)
+        window.done()
+    assert begun == [0, 0.5, 1, 1.5]

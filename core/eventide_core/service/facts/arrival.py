@@ -68,6 +68,9 @@ class ArrivalReader:
 
     def _of_others(self, state: TableState, said: Said, then: Said, before: str) -> Iterator[SourceProgress]:
         now_ms = self.files.clock.now_ms()
+        silent_until_ms = now_ms
+        if before:  # a source may have spoken since
+            silent_until_ms = min(now_ms, epoch_ms_of(state.config, state.timeline, before, self.files.clock))
         declared = declared_sources({**state.config.properties, **self.options.values})
         for name in sorted({*said.by_name, *declared}):
             source = declared.get(name, DeclaredSource(name))
@@ -82,7 +85,9 @@ class ArrivalReader:
                 continue
             else:
                 progress = _never(name, TABLE, _NOT_READ, _READ_IT)
-            yield progress.going_on(now_ms, 1000 * (idle_seconds(source) or self.options.get(IDLE_SOURCES) or 0))
+            yield progress.going_on(
+                silent_until_ms, 1000 * (idle_seconds(source) or self.options.get(IDLE_SOURCES) or 0)
+            )
 
     def _asked(self, source: DeclaredSource, question: SourceQuestion) -> SourceProgress:
         """What the source says. One that fails as it is asked has no progress: the gate says no, and why."""
