@@ -153,7 +153,7 @@ def _about_exactness(fresh: Freshness) -> str:
 
 
 def _about_all(found: Mapping[str, Freshness]) -> list[str]:
-    """The same of several tables."""
+    """On what the answer of several tables rests, and what holds each back."""
     by_files = [uri for uri, fresh in found.items() if not fresh.sources]
     basis = [f"of {', '.join(by_files)}: {_about_sources(found[by_files[0]])[0]}"] if by_files else []
     lines = (f"of {uri}: {line}" for uri, fresh in found.items() if fresh.sources for line in _about_sources(fresh))

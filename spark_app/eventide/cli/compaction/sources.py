@@ -84,7 +84,7 @@ def held_json(fresh: Freshness, prefix: str = "") -> dict[str, Any]:
 
 
 def held_lines(fresh: Freshness) -> list[str]:
-    """The same for people."""
+    """What the sources leave of a watermark, for people; nothing without a source."""
     if not fresh.sources:
         return []
     return [
