@@ -369,6 +369,13 @@ class CatalogError(EventideError, ConnectionError):
     """
 
 
+class MarkerError(EventideError, ConnectionError):
+    """A URL that is called when a window is done, or reopened, did not take the event; the table is not affected.
+
+    The event is told again with the next round of `serve`, or the next `mark-done`, and no later one before it.
+    """
+
+
 class DatabaseNotFoundError(EventideError, LookupError, exit_code=2):
     """The catalog has no such database, and the options don't allow eventide to create it.
 

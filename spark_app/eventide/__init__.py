@@ -55,6 +55,7 @@ __all__ = [
     "LockError",
     "LockLostError",
     "MachineResourcesError",
+    "MarkerError",
     "MetadataTableBusyError",
     "MissingFileError",
     "NoExactCutError",

@@ -5,7 +5,7 @@ The only module that knows both a service and an adapter.
 
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from os import getpid
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from eventide_adapters.format.comparison.change_reader import ArrowChangeReader
     from eventide_adapters.format.comparison.content_audit import ArrowContentAudit
     from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
-    from eventide_core.ports import ArrivalSource, BaseContent, LogContent
+    from eventide_core.ports import ArrivalSource, BaseContent, CountRows, LogContent, MarkerTarget
     from eventide_core.service.compaction.pending import PendingCompactions
     from eventide_core.service.compaction.run import CompactionRunner
     from eventide_core.service.facts.arrival import ArrivalReader
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from eventide_core.service.maintenance.sync import Sync
     from eventide_core.service.metadata_table.rebuild import MetadataRebuilder
     from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
+    from eventide_core.service.query.done_markers import DoneMarkers
     from eventide_core.service.query.offending_records import OffendingRecordsReader
     from eventide_core.service.query.read import QueryService
     from eventide_core.service.query.record_index_lookup import RecordIndexLookup
@@ -233,6 +234,16 @@ class Application:
             self.files, lambda: ArrowWindowContent(self.storage), self.engine, self.options, self.arrival, runner
         )
 
+    def done_markers(self, target: "MarkerTarget") -> "DoneMarkers":
+        """What tells the target which windows are done."""
+        from eventide_adapters.format.comparison.window_content import ArrowWindowContent
+        from eventide_core.service.query.done_markers import DoneMarkers
+
+        content = partial(ArrowWindowContent, self.storage)
+        return DoneMarkers(
+            self.files, content, self.engine, self.options, self.arrival, self._uuid, self.freshness, target
+        )
+
     @cached_property
     def offending(self) -> "OffendingRecordsReader":
         from eventide_core.service.query.offending_records import OffendingRecordsReader
@@ -243,7 +254,19 @@ class Application:
     def arrival(self) -> "ArrivalReader":
         from eventide_core.service.facts.arrival import ArrivalReader
 
-        return ArrivalReader(self.files, self.options, _open_source)
+        return ArrivalReader(self.files, self.options, _open_source, self._counts_of)
+
+    def _counts_of(self, state: TableState, instant: str | None) -> "CountRows":
+        def count(spans: "Sequence[tuple[int, int]]") -> "Sequence[int]":
+            from eventide_adapters.format.comparison.window_content import ArrowWindowContent
+            from eventide_core.service.facts.event_time_field import event_time_field_of
+            from eventide_core.service.query.read import QueryService
+
+            queries, field = QueryService(self.files, state), event_time_field_of(state, self.options)
+            plan = queries.snapshot() if instant is None else queries.as_of(instant)
+            return ArrowWindowContent(self.storage).counts(plan.slices, plan.shape, field, spans, self.engine)
+
+        return count
 
     @cached_property
     def declared_sources(self) -> "SourceDeclarations":
@@ -336,6 +359,10 @@ class Application:
         from eventide_core.service.facts.exact_view import ExactViews
 
         return ExactViews(lambda: self.bases, self._log_facts.request_engine)
+
+    @cached_property
+    def _uuid(self) -> str:
+        return self.new_uuid()
 
     @cached_property
     def _log_content(self) -> "LogContent":

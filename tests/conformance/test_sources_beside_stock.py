@@ -139,3 +139,29 @@ def test_the_gate_follows_the_offsets_that_a_stock_writer_commits(
     assert table.freshness().watermark_ms == START_MS + 9000
     write(2, k1=20)
     assert [one.idle_since_ms for one in table.sources] == [now_ms - 6000]
+
+
+@pytest.mark.broad
+@pytest.mark.parametrize("version", [6, 9])
+def test_stock_reads_and_writes_past_done_markers(version: int, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """One is in the directory of its partition, which stock reads without the metadata table, and one below `.hoodie`."""
+    judge: HudiJudge = request.getfixturevalue({6: "judge_015", 9: "judge_111"}[version])
+    path, day = tmp_path / "marked", "2023-11-14"
+    stock = PLAIN | table_name("marked") | (DEFAULT_PAYLOAD if version == 6 else EVENT_TIME_ORDERING | table_version(9))
+    first = rows(k0=10, k1=2000).set_column(1, SCHEMA.field("part"), pa.array([day, day]))
+    judge.write(path, first, options=stock)
+    mark = {**OPTIONS, "eventide.done.marker.every": "1d"}
+    beside = {**mark, "eventide.done.marker.to": str(path), "eventide.done.marker.name": "%Y-%m-%d/_SUCCESS"}
+    Table.open(path, OPTIONS).compact(before=f"{day}T23:59Z")
+    Table.open(path, OPTIONS).compact(before="2023-11-15T00:00Z")
+    for options in (mark, beside):
+        assert [event.kind for event in Table.open(path, options).mark_done()] == ["done"]
+    assert (path / day / "_SUCCESS").is_file()
+    judge.write(path, first.slice(0, 1).set_column(0, SCHEMA.field("id"), pa.array(["k2"])), options=stock)
+    ids = {"k0", "k1", "k2"}
+    for found in (judge.read(path), hudi_rs.read(path), Table.open(path).snapshot().to_arrow()):
+        assert {row["id"] for row in found.to_pylist()} == ids
+    for options in (mark, beside):
+        assert [event.kind for event in Table.open(path, options).mark_done()] == ["reopened"]
+    assert not (path / day / "_SUCCESS").exists()
+    assert Table.open(path, OPTIONS).verify().ok

@@ -8,7 +8,10 @@ from eventide_core.errors import ConfigError
 from eventide_core.ports import ArrivalSource
 from eventide_core.table.settings.declared_sources import STATED, TABLE, DeclaredSource
 
-SOURCES: Final = Adapters("eventide.arrival", {"kafka": "eventide_adapters.arrival.kafka:open_kafka"})
+SOURCES: Final = Adapters(
+    "eventide.arrival",
+    {"counts": "eventide.table.counted:open_counts", "kafka": "eventide_adapters.arrival.kafka:open_kafka"},
+)
 """The kinds of sources that are asked. A factory gets the name of a source and its settings."""
 
 

@@ -8,6 +8,7 @@ from eventide_core.ports.arrival import *
 from eventide_core.ports.catalog import *
 from eventide_core.ports.content import *
 from eventide_core.ports.locking import *
+from eventide_core.ports.markers import *
 from eventide_core.ports.metadata_table import *
 from eventide_core.ports.metrics import *
 from eventide_core.ports.records import *

@@ -1,8 +1,8 @@
 """Sources of a table, which say how far they have come."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from eventide_core.table.timeline.source_progress import SourceProgress
 
@@ -16,12 +16,20 @@ class StatedCommit:
     extra_metadata: Mapping[str, str]
 
 
+CountRows: TypeAlias = Callable[[Sequence[tuple[int, int]]], Sequence[int]]
+"""The number of rows of the table whose event time is in each span: its begin included, its end excluded."""
+
+
 @dataclass(frozen=True, slots=True)
 class SourceQuestion:
-    """What a source may know of the table: `commits` that count, the newest first, and `now_ms`, the time."""
+    """What a source may know of the table: `commits` that count, the newest first, and `now_ms`, the time.
+
+    `count_rows` counts the rows that these commits left. It reads their event times, so it is called by who needs it, once.
+    """
 
     commits: tuple[StatedCommit, ...]
     now_ms: int
+    count_rows: CountRows
 
 
 class ArrivalSource(Protocol):

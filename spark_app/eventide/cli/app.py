@@ -31,6 +31,7 @@ VERBS: Final[dict[str, tuple[str, str]]] = {
     "metadata": ("maintenance.metadata", "Show or rebuild Hudi's metadata table."),
     "repair": ("maintenance.repair", "Repair what `verify` finds."),
     "serve": ("compaction.serve", "Serve a table or a fleet, round after round."),
+    "mark-done": ("compaction.mark_done", "Mark windows as done, for tools that know files and calls."),
     "windows": ("rows.windows", "Deliver closed windows of event time."),
     "status": ("compaction.fleet", "Show the lag of tables against their targets."),
     "storage": ("maintenance.storage", "Check what a store guarantees and costs."),
@@ -47,7 +48,7 @@ class _Verbs(GroupWithExitCodes):
         if cmd_name not in VERBS:
             return None
         module, _ = VERBS[cmd_name]
-        verb: click.Command = getattr(import_module(f"eventide.cli.{module}"), cmd_name)
+        verb: click.Command = getattr(import_module(f"eventide.cli.{module}"), cmd_name.replace("-", "_"))
         return verb
 
     def resolve_command(

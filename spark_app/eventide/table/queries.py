@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from eventide.rows.reader import Rows
     from eventide.table.window import Windows
     from eventide_core.action.freshness.watermark_view import PublishedView
+    from eventide_core.ports import MarkerEvent
     from eventide_core.table.files.slice_read import QueryPlan
 
 
@@ -182,6 +183,17 @@ class TableQueries(OpenTable):
             keep=keep,
         )
         return Windows(self._application, consumer, terms, take_over, renew)
+
+    def mark_done(self) -> "tuple[MarkerEvent, ...]":
+        """Marks the windows that are complete as done, as the options `eventide.done.marker.*` say, and returns them.
+
+        Withdraws the marker of a window that late data has reopened, and puts it again when the data is in. A call ends
+        after a thousand windows, and the next one goes on. Raises ConfigError, WindowTakenError while another process marks
+        one, MarkerError if a URL doesn't take its event, UnsupportedTableError for a copy-on-write table.
+        """
+        from eventide.table.done_markers import mark_done
+
+        return mark_done(self._application, self._application.options)
 
     def _rows(self, plan: "Callable[[], QueryPlan]") -> "Rows":
         from eventide.rows.reader import Rows

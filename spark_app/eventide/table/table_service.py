@@ -7,17 +7,18 @@ A round has these steps. Each step reads the table's state again:
               rolls back a compaction of eventide that no longer fits the table
 3. compact    plans and runs a compaction if the trigger says that it is due
 4. tag        tags the view if the watermark has passed a day or an hour, and deletes old tags, if the options ask for it
-5. clean      completes an interrupted clean of any engine, and removes what no slice needs
-6. archive    moves old instants off the active timeline
-7. freshness  measures the freshness of the read-optimized table, and sends metrics if they are on
-8. sync       updates the catalog if sync is on
+5. mark       marks windows as done, and withdraws markers that late data has overtaken, if the options ask for it
+6. clean      completes an interrupted clean of any engine, and removes what no slice needs
+7. archive    moves old instants off the active timeline
+8. freshness  measures the freshness of the read-optimized table, and sends metrics if they are on
+9. sync       updates the catalog if sync is on
 
 A step that is busy, is refused or fails is reported and retried in the next round. The other steps continue. The service
 keeps no state between rounds: if a process dies, the next round finds on the table what it left.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,8 +28,9 @@ from eventide.integrations.metrics import publish_metrics
 from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.action.freshness.freshness import Freshness
 from eventide_core.action.sync.options import is_sync_enabled
+from eventide_core.config import MARKER_EVERY
 from eventide_core.errors import ConfigError, EventideError, NotAHudiTableError
-from eventide_core.ports import NoProgress, Progress
+from eventide_core.ports import MarkerEvent, NoProgress, Progress
 from eventide_core.service.maintenance.sync import SyncResult
 from eventide_core.service.rollback.watermark_tags import NO_TAGS, TagChange
 
@@ -61,10 +63,11 @@ class Round:
     """The result of one round. Instants are requested times. Paths are relative to the table's root.
 
     `resumed` are compactions that an earlier run started, and `compacted` is the one of this round. `rolled_back` has writes
-    and plans. `idle` states why no compaction was due. `tagged` has the tags that were made and deleted. `deleted` are the
-    paths that cleaning removed, `archived` the instants that left the active timeline, oldest first. `freshness` is None if
-    it could not be measured, or if the round was interrupted; `synced` is also None if no catalog is configured. `troubles`
-    are the steps that did not succeed, in their order; a later step runs all the same.
+    and plans. `idle` states why no compaction was due. `tagged` has the tags that were made and deleted, `marked` the
+    windows that were done or reopened. `deleted` are the paths that cleaning removed, `archived` the instants that left the
+    active timeline, oldest first. `freshness` is None if it could not be measured, or if the round was interrupted; `synced`
+    is also None if no catalog is configured. `troubles` are the steps that did not succeed, in their order; a later step
+    runs all the same.
     """
 
     rolled_back: tuple[str, ...] = ()
@@ -72,6 +75,7 @@ class Round:
     compacted: str | None = None
     idle: str | None = None
     tagged: TagChange = NO_TAGS
+    marked: tuple[MarkerEvent, ...] = ()
     deleted: tuple[str, ...] = ()
     archived: tuple[str, ...] = ()
     freshness: Freshness | None = None
@@ -111,6 +115,7 @@ class Round:
             "rolled_back": list(self.rolled_back),
             "tagged": self.tagged.made,
             "deleted_tags": list(self.tagged.deleted),
+            "marked": events_json(self.marked),
             "deleted": len(self.deleted),
             "archived": list(self.archived),
             "watermark_ms": None if fresh is None else fresh.watermark_ms,
@@ -124,6 +129,11 @@ class Round:
                 for t in self.troubles
             ],
         }
+
+
+def events_json(marked: Iterable[MarkerEvent]) -> list[dict[str, Any]]:
+    """The windows that were done or reopened as plain values."""
+    return [{"event": one.kind, "begin_ms": one.begin_ms, "end_ms": one.end_ms} for one in marked]
 
 
 _Step = Callable[[Round, Progress], Round]
@@ -147,6 +157,7 @@ class TableService:
             "resume": self._resume,
             "compact": self._compact,
             "tag": lambda done, _: replace(done, tagged=application.watermark_tags.tag()),
+            "mark": self._mark,
             "clean": lambda done, _: replace(done, deleted=application.cleaner.clean().deleted),
             "archive": lambda done, _: replace(done, archived=application.archiver.archive()),
             "freshness": self._freshness,
@@ -181,6 +192,14 @@ class TableService:
 
     def _schedule(self, done: Round, _: Progress) -> Round:
         return replace(done, idle=self.application.scheduler.schedule(self.request, is_for_later=True).idle)
+
+    def _mark(self, done: Round, _: Progress) -> Round:
+        options = self.application.options
+        if MARKER_EVERY not in options.values:
+            return done
+        from eventide.table.done_markers import mark_done
+
+        return replace(done, marked=mark_done(self.application, options))
 
     def _freshness(self, done: Round, _: Progress) -> Round:
         state = self.application.state()

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from eventide import ConfigError, InvalidThresholdError, NotAHudiTableError, Table
+from eventide.bootstrap import SystemClock
 from eventide.rows.writer import incoming_records
 from eventide_adapters.arrival import open as arrival
 from eventide_adapters.entry_points import Adapters
@@ -20,7 +21,7 @@ from eventide_core.service.write.append import Append
 from eventide_core.table.settings.write_shape import WriteOperation
 from eventide_core.table.timeline.source_progress import SourceProgress
 from support.command_line import run
-from support.hourly_tables import SCHEMA, SOON, at, made, rows
+from support.hourly_tables import HOUR_MS, SCHEMA, SOON, at, made, rows
 
 pytestmark = pytest.mark.slow
 
@@ -476,3 +477,19 @@ def test_of_archived_statements_the_one_that_completed_last_counts(
         table.archive()
     assert not table.state().said_of_sources().statements
     assert [one.progress_ms for one in table.sources] == [at(1)]
+
+
+def test_silence_after_a_view_closes_no_window_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The source spoke again since, with a row that the view doesn't have."""
+    table = made(tmp_path)
+    table.sources.declare("orders", idle="1h")
+    table.upsert(rows(0.2, 2.1), sources={"orders": at(2)})
+    table.compact(before=at(9), cut="exact")
+    later_ms = SystemClock().now_ms() + HOUR_MS * 9 // 10
+    monkeypatch.setattr(SystemClock, "now_ms", lambda _: later_ms)
+    table.upsert(rows(2.2), sources={"orders": at(2.1)})
+    begun: list[float] = []
+    for window in table.windows("30m", "c"):
+        begun.append((window.begin_ms - at(0)) / HOUR_MS)
+        window.done()
+    assert begun == [0, 0.5, 1, 1.5]

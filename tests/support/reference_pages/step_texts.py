@@ -295,6 +295,12 @@ OTHER_FILES: Final = (
         "a later state shows that the step didn't count: the process removes its own",
     ),
     OtherFile(
+        "marker of a done window",
+        "adapters: markers",
+        "if absent, after the state that has its event; deleted in the same way",
+        "the process itself, or the next round, compares it with the later state, which names the window as doubtful",
+    ),
+    OtherFile(
         "backup of a repair, and what it changes",
         "repair/backup",
         "the step into the backup first, under the table lock",

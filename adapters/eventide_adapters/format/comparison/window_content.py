@@ -85,6 +85,19 @@ class ArrowWindowContent:
         times = engine.map(partial(_earliest, self.storage, shape), slices) if slices else []
         return min((time for time in times if time is not None), default=None)
 
+    def counts(
+        self,
+        slices: Sequence[SliceRead],
+        shape: RecordShape,
+        field: str,
+        spans: Sequence[tuple[int, int]],
+        engine: Engine,
+    ) -> tuple[int, ...]:
+        """The number of rows whose event time is in each span. Reads event times alone, and logs that may change them."""
+        whole = EventTimeSpan(field, min(begin for begin, _ in spans), max(end for _, end in spans))
+        count = partial(_counts, SpanSliceReader(self.storage, whole), shape, tuple(spans))
+        return tuple(map(sum, zip(*(engine.map(count, slices) if slices else ()), strict=True))) or (0,) * len(spans)
+
     def changed_times(
         self,
         before: Sequence[SliceRead],
@@ -101,6 +114,17 @@ class ArrowWindowContent:
         ]
         compare = partial(_changed_times, SpanSliceReader(self.storage, span), shape, tuple(keys))
         return frozenset[int]().union(*(engine.map(compare, pairs) if pairs else ()))
+
+
+def _counts(
+    reader: SpanSliceReader, shape: RecordShape, spans: Sequence[tuple[int, int]], slice_read: SliceRead
+) -> list[int]:
+    """How many rows of a slice are in each span."""
+    field = reader.span.field
+    batches = reader.read(slice_read, shape, top_level((field,)))
+    times = [event_times_ms(column_at(batch, field), shape.event_time_texts) for batch in batches]
+    known: Any = np.sort(np.concatenate([np.asarray(pc.drop_null(one)) for one in times] or [np.empty(0, np.int64)]))
+    return [int(number) for number in np.diff(np.searchsorted(known, np.asarray(spans, np.int64)), axis=1)[:, 0]]
 
 
 def _earliest(storage: Storage, shape: RecordShape, slice_read: SliceRead) -> int | None:

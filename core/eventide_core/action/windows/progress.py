@@ -18,6 +18,7 @@ from typing import Final
 
 from eventide_core.action.windows.calendar import WindowCalendar
 
+_DOUBTFUL_MAX: Final = 20  # each costs a request a round
 _TAKEN_OVER_MAX: Final = 100  # no runner is paused while its consumer's windows are taken over that often
 
 
@@ -85,6 +86,27 @@ class LedgerEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class Marks:
+    """What a consumer that marks windows as done has beside its progress (done_markers.py).
+
+    `reopened` are the begins of the windows before the next one whose marker was withdrawn, and not put again. `event` is
+    the number of the open window's event, whoever delivers it; `is_reopening`: it withdraws the marker. `doubtful` are
+    windows whose runner was overtaken: it may still do what it was about to do.
+    """
+
+    reopened: tuple[int, ...] = ()
+    event: int = 0
+    is_reopening: bool = False
+    doubtful: tuple[int, ...] = ()
+
+    def has_done(self, begin_ms: int) -> "Marks":
+        """The marks once the open window, which begins there, is done."""
+        left = {one for one in self.reopened if one != begin_ms}
+        reopened = {*left, begin_ms} if self.is_reopening else left
+        return replace(self, reopened=tuple(sorted(reopened)), is_reopening=False)
+
+
+@dataclass(frozen=True, slots=True)
 class ConsumerProgress:
     """A consumer's state. `number` rises by one with every change.
 
@@ -98,6 +120,7 @@ class ConsumerProgress:
     are due if the files of that view were cleaned. `open` is the window that a runner holds. `ledger` has the done windows
     that late data changed and that are not delivered again (LatePolicy.LEDGER). Cleaning keeps the files of the `views`
     until `keep_until_ms`. `taken_over` has the tokens of the latest deliveries that ended without being done, in order.
+    `marks` is None unless the consumer marks windows as done.
     """
 
     number: int
@@ -114,6 +137,7 @@ class ConsumerProgress:
     ledger: tuple[LedgerEntry, ...] = ()
     keep_until_ms: int = 0
     taken_over: tuple[int, ...] = ()
+    marks: Marks | None = None
 
     @property
     def views(self) -> tuple[ConsumerView, ...]:
@@ -136,7 +160,7 @@ class ConsumerProgress:
         terms: WindowTerms,
     ) -> "ConsumerProgress":
         """Step 2. `changed` are the begins of the done windows that the newer view shows otherwise than `before`."""
-        begins = tuple(sorted(changed))
+        begins = tuple(sorted(set(changed).difference(self.marks.reopened if self.marks else ())))
         ledger, since_ms = self.ledger, self.correctable_from(terms)
         if terms.late is LatePolicy.LEDGER:
             ledger += tuple(LedgerEntry(at, terms.calendar.end_of(at), view.instant) for at in begins)
@@ -164,11 +188,18 @@ class ConsumerProgress:
         is_closed = bool(self.due) or (self.closed_ms is not None and end_ms <= self.closed_ms)
         return (begin_ms, end_ms) if is_closed else None
 
-    def opened(self, window: tuple[int, int], runner: str, lease_until_ms: int) -> "ConsumerProgress":
+    def opened(
+        self, window: tuple[int, int], runner: str, lease_until_ms: int, *, is_reopening: bool = False
+    ) -> "ConsumerProgress":
         """The progress once the window is open, again or for the first time."""
-        number = self.number + 1
+        number, marks = self.number + 1, self.marks
         held = OpenWindow(*window, bool(self.due), number, runner, lease_until_ms)
-        return replace(self.without_open(), number=number, open=held)
+        if marks is not None and self.open is None:
+            marks = replace(marks, event=number, is_reopening=is_reopening)
+        elif marks is not None and self.open is not None and self.open.runner != runner:
+            others = tuple(one for one in marks.doubtful if one != self.open.begin_ms)
+            marks = replace(marks, doubtful=(*others, self.open.begin_ms)[-_DOUBTFUL_MAX:])
+        return replace(self.without_open(), number=number, open=held, marks=marks)
 
     def without_open(self) -> "ConsumerProgress":
         """The progress whose open window, if there is one, is to be delivered again. The number stays."""
@@ -188,8 +219,13 @@ class ConsumerProgress:
     def done(self) -> "ConsumerProgress":
         """The progress once the open window is done."""
         assert self.open is not None, "only an open window can be done"
-        number = self.number + 1
-        if not self.open.is_correction:
-            return replace(self, number=number, open=None, next_ms=self.open.end_ms)
-        left = self.due[1:]
-        return replace(self, number=number, open=None, due=left, before=self.before if left else None)
+        begin_ms, marks = self.open.begin_ms, self.marks
+        is_again = self.open.is_correction
+        if marks is not None:
+            is_again = marks.is_reopening or begin_ms in marks.reopened
+            marks = marks.has_done(begin_ms)
+        done = replace(self, number=self.number + 1, open=None, marks=marks)
+        if not is_again:
+            return replace(done, next_ms=self.open.end_ms)
+        left = tuple(due for due in self.due if due != begin_ms)
+        return replace(done, due=left, before=self.before if left else None)

@@ -11,7 +11,7 @@ from eventide_core.action.freshness.arrival import lowest, with_arrival
 from eventide_core.action.freshness.freshness import Freshness
 from eventide_core.config import IDLE_SOURCES, Options, duration_of
 from eventide_core.errors import EventideError, MissingFileError
-from eventide_core.ports import ArrivalSource, SourceQuestion, StatedCommit, Storage
+from eventide_core.ports import ArrivalSource, CountRows, SourceQuestion, StatedCommit, Storage
 from eventide_core.service.facts.moments import epoch_ms_of
 from eventide_core.service.state.said_of_sources import Said
 from eventide_core.service.state.table import TableState
@@ -39,11 +39,15 @@ _READ_IT = "write with sources= of that table"
 
 @dataclass(frozen=True, slots=True)
 class ArrivalReader:
-    """What vouches for a table. `open_source` opens a declared source that is neither stated by commits nor a table."""
+    """What vouches for a table. `open_source` opens a declared source that is neither stated by commits nor a table.
+
+    `count_rows` counts rows of the table's state, as of the requested time of a write, or of all writes without one.
+    """
 
     files: TableFiles
     options: Options
     open_source: Callable[[DeclaredSource], ArrivalSource]
+    count_rows: Callable[[TableState, str | None], CountRows]
 
     def freshness(self, state: TableState, own: Freshness) -> Freshness:
         """The lower of the table's own freshness and of how far its sources have come."""
@@ -73,6 +77,9 @@ class ArrivalReader:
     def _of_others(self, state: TableState, said: Said, then: Said, before: str) -> Iterator[SourceProgress]:
         now_ms = self.files.clock.now_ms()
         declared = self.declared(state.config)
+        silent_until_ms = now_ms
+        if before:  # a source may have spoken since
+            silent_until_ms = min(now_ms, epoch_ms_of(state.config, state.timeline, before, self.files.clock))
         for name in sorted({*said.by_name, *declared}):
             source = declared.get(name, DeclaredSource(name))
             if not source.is_declared and source.counts(said.by_name.get(name)) is None:
@@ -87,7 +94,9 @@ class ArrivalReader:
             else:
                 others = f"; commits name {', '.join(named)}" if named else ""
                 progress = _never(name, TABLE, f"no commit says how much of {uri or 'it'} was read{others}", _READ_IT)
-            yield progress.going_on(now_ms, 1000 * (idle_seconds(source) or self.options.get(IDLE_SOURCES) or 0))
+            yield progress.going_on(
+                silent_until_ms, 1000 * (idle_seconds(source) or self.options.get(IDLE_SOURCES) or 0)
+            )
 
     def _asked(self, source: DeclaredSource, question: SourceQuestion) -> SourceProgress:
         """What the source says. One that fails as it is asked has no progress: the gate says no, and why."""
@@ -113,20 +122,26 @@ class ArrivalReader:
         A statement outlives its commit: it stands for that.
         """
         completed = {write: write.completion_time or write.requested_time for write in state.timeline.writes}
+        asked = [write for write in completed if not before or completed[write] < before]
         commits = [
             StatedCommit(
                 write.requested_time,
                 self._completed_ms(state, write),
                 state.commits[write.requested_time].extra_metadata,
             )
-            for write in sorted(completed, key=lambda write: completed[write], reverse=True)
-            if write.requested_time > source.forgotten_at and (not before or completed[write] < before)
+            for write in sorted(asked, key=lambda write: completed[write], reverse=True)
+            if write.requested_time > source.forgotten_at
         ]
         moment_ms = self._moment_ms(state, statement)
         if statement is not None and moment_ms is not None and state.timeline.is_archived(statement.stated_at):
             texts = stated({statement.name: statement.text})
             commits.append(StatedCommit(statement.stated_at, moment_ms, texts))
-        return SourceQuestion(tuple(commits), now_ms)
+        # Rows are counted as of an instant: before all writes that completed later.
+        later = min((write.requested_time for write in completed if write not in asked), default=None)
+        until = (write.requested_time for write in asked if later is None or write.requested_time < later)
+        return SourceQuestion(
+            tuple(commits), now_ms, self.count_rows(state, max(until, default="") if before else None)
+        )
 
     def _completed_ms(self, state: TableState, write: Instant) -> int:
         put_ms = state.timeline.put_ms.get(write.requested_time)

@@ -14,6 +14,7 @@ from eventide_core.service.facts.log_facts import LogFactsReader
 from eventide_core.service.state.table import TableState
 from eventide_core.table.files.file_slice import LogFile
 from eventide_core.table.files.slice_read import BlockFilter
+from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.records.record_shape import RecordShape
 from eventide_core.table.timeline.plans import CompactionPlan
 
@@ -54,6 +55,10 @@ class FreshnessReader:
             )
             for partition in sorted(paths)
         }
+
+    def waiting(self, state: TableState) -> tuple[EventTimeRange, ...]:
+        """The event times of the log records that are in no base file, by log file."""
+        return tuple(fact.uncompacted for fact in self._facts(state, _live_logs(state)).values())
 
     def unreadable(self, state: TableState, limit: int = 5) -> tuple[UnreadableEventTime, ...]:
         """A few of the log records in no base file whose event time cannot be read. Reads log files that have some."""

@@ -115,11 +115,18 @@ class WindowService:
         consumer has, UnsupportedTableError for a table without watermark.
         """
         files = ConsumerFiles(self.files.storage, consumer)
+        opened = self._open(files, terms, take_over=take_over, renew=renew)
+        return None if opened is None else self._delivery(consumer, opened)
+
+    def _open(
+        self, files: ConsumerFiles, terms: WindowTerms, *, take_over: bool, renew: bool
+    ) -> ConsumerProgress | None:
+        """The state with the next window open; None if none is due."""
         for _ in range(_ATTEMPTS):
-            progress = files.progress() or ConsumerProgress(0, terms.calendar.seconds, terms.zone)
-            _check_terms(consumer, progress, terms)
+            progress = files.progress() or self._new(terms)
+            _check_terms(files.consumer, progress, terms)
             step = partial(self._step, files, progress, terms, take_over=take_over, renew=renew)
-            newer = read_from(self._load, step)
+            newer = read_from(partial(self._state_after, progress), step)
             if newer is None:
                 return None
             newer = replace(newer, keep_until_ms=self.files.clock.now_ms() + terms.keep_ms)
@@ -127,8 +134,8 @@ class WindowService:
                 continue  # another runner was faster
             files.remove_views(newer.views, _dropped(progress, newer), self.files.clock.now_ms())
             if newer.open is not None:
-                return self._delivery(consumer, newer)
-        raise BusyError(f"other runners of the consumer {consumer} go on all the time; try again")
+                return newer
+        raise BusyError(f"other runners of the consumer {files.consumer} go on all the time; try again")
 
     def done(self, delivery: Delivery) -> None:
         """Marks the window as done. Raises WindowTakenError if this delivery is no longer the latest one of it."""
@@ -185,6 +192,23 @@ class WindowService:
     def _load(self) -> TableState:
         return TableState.load_committed(self.files)
 
+    def _new(self, terms: WindowTerms) -> ConsumerProgress:
+        return ConsumerProgress(0, terms.calendar.seconds, terms.zone)
+
+    def _state_after(self, progress: ConsumerProgress) -> TableState:  # noqa: ARG002 - done markers load less often
+        """A state of the table that is later than this state of the consumer."""
+        return self._load()
+
+    def _due(
+        self,
+        progress: ConsumerProgress,
+        terms: WindowTerms,
+        state: TableState,  # noqa: ARG002 - done markers ask the gate
+    ) -> tuple[tuple[int, int], bool] | None:
+        """The window that is due, and whether its marker is withdrawn."""
+        window = progress.due_window(terms.calendar)
+        return None if window is None else (window, False)
+
     def _step(
         self,
         files: ConsumerFiles,
@@ -201,23 +225,26 @@ class WindowService:
         if held is not None and held.runner != self.runner and held.lease_until_ms > now_ms and not take_over:
             raise _taken(files.consumer, held)
         self._check_table(state)
+        lease_until_ms = now_ms + terms.lease_ms
+        if held is not None and progress.marks is not None:  # its event comes first, whatever the table is now
+            return progress.opened((held.begin_ms, held.end_ms), self.runner, lease_until_ms)
         if renew:
             progress = self._renewed(state, files, progress)
-        window: tuple[int, int] | None
+        due: tuple[tuple[int, int], bool] | None
         if progress.open is not None:
-            window = progress.open.begin_ms, progress.open.end_ms
+            due = (progress.open.begin_ms, progress.open.end_ms), False
         else:
             newest = None if progress.due else latest_readable_view(state)
             if newest is not None and _is_newer(state, newest, progress.view):
                 return self._with_view(state, files, progress, newest, terms, renew=renew)
             if progress.view is not None and progress.next_ms is None:
                 return self._begun(state, self._plan(state, files, progress.view), progress, terms)
-            window = progress.due_window(terms.calendar)
-        if window is None:
+            due = self._due(progress, terms, state)
+        if due is None:
             return None
         for view in progress.views:
             self._plan(state, files, view)  # raises an error before the window is taken
-        return progress.opened(window, self.runner, now_ms + terms.lease_ms)
+        return progress.opened(due[0], self.runner, lease_until_ms, is_reopening=due[1])
 
     def _renewed(self, state: TableState, files: ConsumerFiles, progress: ConsumerProgress) -> ConsumerProgress:
         """The state without what needs files that were cleaned."""

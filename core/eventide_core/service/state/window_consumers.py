@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from eventide_core.access.files import discard
-from eventide_core.action.windows.progress import ConsumerProgress, ConsumerView, LedgerEntry, OpenWindow
+from eventide_core.action.windows.progress import ConsumerProgress, ConsumerView, LedgerEntry, Marks, OpenWindow
 from eventide_core.errors import ConfigError, CorruptTimelineError, MissingFileError
 from eventide_core.ports import Storage
 from eventide_core.table.files.own_file import decoded_own, encoded_own
@@ -171,7 +171,7 @@ def _decoded(number: int, document: Mapping[str, Any]) -> ConsumerProgress:
     def view(stated: Mapping[str, Any] | None) -> ConsumerView | None:
         return None if stated is None else ConsumerView(str(stated["instant"]), str(stated["name"]))
 
-    opened = document["open"]
+    opened, marks = document["open"], document.get("marks")
     return ConsumerProgress(
         number=number,
         seconds=int(document["seconds"]),
@@ -187,7 +187,12 @@ def _decoded(number: int, document: Mapping[str, Any]) -> ConsumerProgress:
         ledger=tuple(LedgerEntry(**entry) for entry in document["ledger"]),
         keep_until_ms=int(document["keep_until_ms"]),
         taken_over=tuple(map(int, document.get("taken_over", ()))),
+        marks=None if marks is None else _marks(**marks),
     )
+
+
+def _marks(reopened: list[int], event: int, is_reopening: bool, doubtful: list[int]) -> Marks:
+    return Marks(tuple(reopened), event, is_reopening, tuple(doubtful))
 
 
 def _time(value: Any) -> int | None:

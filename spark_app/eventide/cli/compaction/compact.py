@@ -14,12 +14,14 @@ from click.core import ParameterSource
 from eventide import Table
 from eventide.cli.argument_types import INSTANT
 from eventide.cli.compaction.plan import foreign_plans_option, plan_for, plan_options
+from eventide.cli.compaction.sources import gate_of, held_json, held_lines
 from eventide.cli.console import Console
 from eventide.cli.cures import in_commands
 from eventide.cli.settings import Settings, check_partition, common_options, detail_options, table_verb
 from eventide.formatting import format_size
 from eventide.results.detail import Detail
 from eventide.results.plan import Plan
+from eventide_core.action.freshness.freshness import NO_CUT
 from eventide_core.errors import EngineError, StorageError, counted, format_moment
 from eventide_core.service.compaction.result import CompactionResult, Ended
 from eventide_core.table.records.event_time import parse_threshold
@@ -95,8 +97,10 @@ def compact(
                 return
             console.say(made.explain(detail) if detail.shows_files else made.summary())
             result = replace(_run(console, opened, made, force=False), ended=ended)
+        gate = gate_of(console, opened, result.freshness)
     console.report_dropped(result.dropped_indexes)
-    console.result({**_completed(result), "engine": engine.name}, *_summary(result))
+    document = {**_completed(result), **held_json(gate), "engine": engine.name}
+    console.result(document, *_summary(result), *held_lines(gate))
     if result.sync_error is not None:
         # No second document: the first one contains this, too.
         failed = in_commands(f"the compaction is complete, but the catalog was not updated: {result.sync_error}")
@@ -149,7 +153,7 @@ def _say_idle(console: Console, table: Table, plan: Plan, ended: Ended) -> None:
     """Reports that there was nothing to do, which is not a failure."""
     state = table.state()
     cut_ms = state.cut_ms
-    watermark_ms = None if cut_ms is None else table.freshness().watermark_ms
+    fresh = NO_CUT if cut_ms is None else table.freshness()
     document: dict[str, Any] = {
         "instant": None,
         "state": "idle",
@@ -157,9 +161,10 @@ def _say_idle(console: Console, table: Table, plan: Plan, ended: Ended) -> None:
         "already_reached": plan.is_reached,
         "resumed": list(ended.resumed),
         "rolled_back": list(ended.rolled_back),
-        "watermark_ms": watermark_ms,
+        "watermark_ms": fresh.watermark_ms,
         "cut_ms": cut_ms,
         "metrics": {},
+        **held_json(fresh),
     }
     if state.config.is_copy_on_write:
         console.result(document, f"nothing to do: {plan.idle}")
@@ -167,9 +172,10 @@ def _say_idle(console: Console, table: Table, plan: Plan, ended: Ended) -> None:
     reached = (
         "no compaction by event time yet"
         if cut_ms is None
-        else f"watermark {format_moment(watermark_ms)}, cut {format_moment(cut_ms)}"
+        else f"watermark {format_moment(fresh.files_watermark_ms if fresh.sources else fresh.watermark_ms)}, "
+        f"cut {format_moment(cut_ms)}"
     )
-    console.result(document, f"nothing to do: {plan.idle}", reached)
+    console.result(document, f"nothing to do: {plan.idle}", reached, *held_lines(fresh))
 
 
 def _scheduled(plan: Plan) -> dict[str, Any]:

@@ -140,6 +140,7 @@ def _all_reach(
             ],
         },
         _rows_of(list(found.items())),
+        *_about_all(found),
         *(f"{uri} is at {reached(fresh)}" for uri, fresh in found.items() if uri in behind),
         *(() if required_ms is None else (f"{format_moment(required_ms)} is {'not met' if behind else 'met'}",)),
     )
@@ -149,6 +150,14 @@ def _all_reach(
 def _about_exactness(fresh: Freshness) -> str:
     kept = "holds nothing" if fresh.is_exact else "also holds records"
     return f"the read-optimized table {kept} at or after the cut"
+
+
+def _about_all(found: Mapping[str, Freshness]) -> list[str]:
+    """On what the answer of several tables rests, and what holds each back."""
+    by_files = [uri for uri, fresh in found.items() if not fresh.sources]
+    basis = [f"of {', '.join(by_files)}: {_about_sources(found[by_files[0]])[0]}"] if by_files else []
+    lines = (f"of {uri}: {line}" for uri, fresh in found.items() if fresh.sources for line in _about_sources(fresh))
+    return [*basis, *lines]
 
 
 def _about_sources(fresh: Freshness) -> list[str]:

@@ -7,6 +7,7 @@ import click
 
 from eventide import Table
 from eventide.cli.argument_types import Duration
+from eventide.cli.compaction.sources import gate_of, held_json, held_lines
 from eventide.cli.settings import (
     Settings,
     check_partition,
@@ -69,4 +70,6 @@ def plan(settings: Settings, table: str, before: str | None, data_latency: int |
     with settings.table(table) as opened:
         check_partition(opened, detail)
         plan = plan_for(opened, before, data_latency)
-    settings.console.result(plan.to_json(), plan.explain(detail))
+        gate = gate_of(settings.console, opened, plan.draft.predicted)
+    document = {**plan.to_json(), **held_json(gate, "predicted_")}
+    settings.console.result(document, plan.explain(detail), *held_lines(gate))

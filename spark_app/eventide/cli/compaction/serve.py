@@ -13,6 +13,7 @@ from click.core import ParameterSource
 from eventide import Table
 from eventide.cli.argument_types import Duration
 from eventide.cli.compaction.fleet import FleetChoice, table_or_fleet
+from eventide.cli.compaction.mark_done import marks_text
 from eventide.cli.compaction.plan import compaction_options, foreign_plans_option
 from eventide.cli.compaction.pulse import WAIT_SECONDS, BeatingProgress, Pulse
 from eventide.cli.settings import Settings, common_options
@@ -196,6 +197,7 @@ def _line(done: Round) -> str:
         *([f"nothing to compact: {done.idle}"] if done.idle else []),
         *([f"tagged {done.tagged.made}"] if done.tagged.made else []),
         *(f"deleted the tag {name}" for name in done.tagged.deleted),
+        *marks_text(done.marked),
         *([f"deleted {counted(len(done.deleted), 'file')}"] if done.deleted else []),
         *([f"updated the catalog: {', '.join(changed)}"] if (changed := _changed(done)) else []),
         *([f"archived {counted(len(done.archived), 'instant')}"] if done.archived else []),

@@ -4,10 +4,13 @@ from typing import Any
 
 import click
 
+from eventide import Table
 from eventide.cli.argument_types import NAME
-from eventide.cli.console import table_of
+from eventide.cli.console import Console, table_of
 from eventide.cli.settings import Settings, common_options, pairs_of, table_verb
-from eventide_core.errors import format_timestamp
+from eventide_core.action.freshness.arrival import with_arrival
+from eventide_core.action.freshness.freshness import Freshness, watermark_text
+from eventide_core.errors import EventideError, format_timestamp
 from eventide_core.table.settings.declared_sources import STATED
 from eventide_core.table.timeline.source_progress import SourceProgress
 
@@ -17,7 +20,7 @@ from eventide_core.table.timeline.source_progress import SourceProgress
 @click.option(
     "--kind",
     metavar="KIND",
-    help="What it is: stated (by the commits of its writers), table, kafka, or the kind of an installed package.  "
+    help="What it is: stated (by the commits of its writers), table, kafka, counts, or the kind of an installed package.  "
     "[default: stated]",
 )
 @click.option(
@@ -59,6 +62,34 @@ def sources(
         if rows
         else "no sources: the freshness of the table rests on its files alone",
     )
+
+
+def gate_of(console: Console, opened: Table, own: Freshness) -> Freshness:
+    """The lower of a freshness by files and sources. Sources that cannot be asked fail nothing that is done."""
+    try:
+        return with_arrival(own, opened.sources.progress())
+    except EventideError as error:
+        console.say(f"warning: what the sources leave of the watermark is unknown: {error}")
+        return own
+
+
+def held_json(fresh: Freshness, prefix: str = "") -> dict[str, Any]:
+    """What the sources leave of a watermark, each key with this prefix; nothing without a source."""
+    if not fresh.sources:
+        return {}
+    found = (fresh.watermark_ms, fresh.files_watermark_ms, fresh.held_back_by)
+    return dict(
+        zip((f"{prefix}watermark_ms", f"{prefix}files_watermark_ms", f"{prefix}held_back_by"), found, strict=True)
+    )
+
+
+def held_lines(fresh: Freshness) -> list[str]:
+    """What the sources leave of a watermark, for people; nothing without a source."""
+    if not fresh.sources:
+        return []
+    return [
+        f"that is of the table's files; with its sources {watermark_text(fresh)}, held back by {fresh.held_back_by}"
+    ]
 
 
 def source_json(one: SourceProgress) -> dict[str, Any]:

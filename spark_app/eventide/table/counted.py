@@ -1,0 +1,115 @@
+"""A source that says how many records each window of event time ought to have: the kind `counts`.
+
+1. The windows are rows with `begin`, `end` and `records`: of a CSV or JSON file, or of a table of Hudi.
+2. In the order of time, each window has come if the table has at least that share of its records.
+3. The source has come up to the end of the last one before the first that has not come, or before a gap between windows.
+
+More records than are expected have come as well: a count is no proof that they are the right ones. Nothing is said of the
+time before the first window.
+"""
+
+import csv
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from eventide_adapters.storage.open import open_storage
+from eventide_core.config import Options
+from eventide_core.errors import ConfigError, EventideError, InvalidRecordError, format_timestamp
+from eventide_core.ports import SourceQuestion
+from eventide_core.table.records.event_time import parse_threshold
+from eventide_core.table.timeline.source_progress import SourceProgress
+
+COUNTS = "counts"
+_COLUMNS = ("begin", "end", "records")
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedCounts:
+    """The source `name`, whose windows are at `address`, and are complete from `share` of their records on."""
+
+    name: str
+    address: str
+    share: float
+
+    def progress(self, question: SourceQuestion) -> SourceProgress:
+        try:
+            windows = sorted(map(_window, _rows(self.address)))
+            counts = tuple(question.count_rows([(begin, end) for begin, end, _ in windows])) if windows else ()
+        except EventideError as error:
+            return self._at(None, f"the counts cannot be compared: {error}")
+        if not counts:
+            return self._at(None, f"{self.address} has no window")
+        reached = windows[0][0]
+        for (begin, end, expected), count in zip(windows, counts, strict=True):
+            if begin > reached:
+                return self._at(reached, f"{self.address} has no window from {format_timestamp(reached)} on")
+            if count < self.share * expected:
+                return self._at(reached, self._evidence(begin, end, expected, count, "which is less than"))
+            reached = max(reached, end)
+        (begin, end, expected), count = windows[-1], counts[-1]
+        return self._at(reached, self._evidence(begin, end, expected, count, "and each window before has at least"))
+
+    def _evidence(self, begin: int, end: int, expected: int, count: int, how: str) -> str:
+        share = 100.0 if not expected else 100 * count / expected
+        return (
+            f"[{format_timestamp(begin)}, {format_timestamp(end)}) has {count:,} of {expected:,} records "
+            f"({share:.4g}%), {how} {100 * self.share:.6g}%"
+        )
+
+    def _at(self, progress_ms: int | None, evidence: str) -> SourceProgress:
+        return SourceProgress(
+            self.name, COUNTS, progress_ms, evidence, cure="write what is missing, or correct the counts"
+        )
+
+
+def open_counts(name: str, settings: Mapping[str, str]) -> ExpectedCounts:
+    """The source of these settings: `at`, an address, and `share`, above 0 up to 1. Raises ConfigError."""
+    address = settings.get("at", "")
+    if not address:
+        raise ConfigError(f"source {name}: set `at` to a .csv or .json file, or a table, with {', '.join(_COLUMNS)}")
+    try:
+        share = float(settings.get("share", "1"))
+    except ValueError:
+        share = 0.0
+    if not 0 < share <= 1:
+        raise ConfigError(
+            f"source {name}: share={settings.get('share')!r} must be above 0, and at most 1, such as 0.999"
+        )
+    return ExpectedCounts(name, address, share)
+
+
+def _rows(address: str) -> Iterator[Mapping[str, Any]]:
+    """Raises what the storage or the table raises, and InvalidRecordError."""
+    directory, _, file = address.rpartition("/")
+    if not file.endswith((".csv", ".json", ".jsonl")):
+        from eventide.table.table import Table
+
+        yield from Table.open(address).snapshot().to_arrow(_COLUMNS).to_pylist()
+        return
+    text = open_storage(directory or ".", Options({}), what="counts' directory").read(file).decode(errors="replace")
+    if file.endswith(".csv"):
+        yield from csv.DictReader(text.splitlines())
+        return
+    try:
+        rows: Any = json.loads(text if file.endswith(".json") else f"[{','.join(filter(None, text.splitlines()))}]")
+    except (ValueError, RecursionError) as error:
+        raise InvalidRecordError(f"{address} is not JSON: {error}") from None
+    yield from rows if isinstance(rows, list) else (rows,)
+
+
+def _window(row: Any) -> tuple[int, int, int]:
+    """Begin, end and number of records. Raises InvalidRecordError, InvalidThresholdError."""
+    try:
+        begin, end, records = (row[name] for name in _COLUMNS)
+        found = parse_threshold(begin), parse_threshold(end), int(records)
+    except (KeyError, TypeError, ValueError) as error:
+        if isinstance(error, EventideError):
+            raise
+        raise InvalidRecordError(f"{str(row)[:200]} is not a window with {', '.join(_COLUMNS)}") from None
+    if found[0] >= found[1] or found[2] < 0:
+        raise InvalidRecordError(
+            f"{str(row)[:200]} is not a window: its end comes after its begin, records are 0 or more"
+        )
+    return found

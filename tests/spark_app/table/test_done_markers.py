@@ -1,0 +1,206 @@
+"""`mark_done`: files and calls for windows that are complete by the files of a table and by its sources."""
+
+import hashlib
+import hmac
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eventide import ConfigError, Table
+from eventide.table.done_markers import mark_done
+from eventide_adapters.markers import calls
+from eventide_core.config import MARKER_EVERY, MARKER_NAME, MARKER_SECRET, MARKER_SINCE, MARKER_TO, MARKER_ZONE, Options
+from eventide_core.errors import MarkerError, UnsupportedTableError
+from eventide_core.ports import NoProgress
+from support import golden
+from support.hourly_tables import at, made, rows
+from support.receiver import RESET, SILENCE, Receiver, receiving
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    """Two hours are closed, and the third one has begun."""
+    found = made(tmp_path)
+    found.upsert(rows(0.5, 1.5, 2.5))
+    found.compact(before=at(2), cut="exact")
+    return found
+
+
+def mark(table: Table, **options: str) -> list[tuple[str, int]]:
+    """The events, with the number of the hour."""
+    application = Table.open(table.uri, dict(table.options))._application
+    return hours(mark_done(application, Options({**table.options, MARKER_EVERY: "1h", **options})))
+
+
+def hours(events: Any) -> list[tuple[str, int]]:
+    return [(event.kind, round((event.begin_ms - at(0)) / 3_600_000)) for event in events]
+
+
+def named(hour: int) -> str:
+    return datetime.fromtimestamp(at(hour) / 1000, UTC).strftime("%Y-%m-%dT%H%M%z/_SUCCESS")
+
+
+def test_markers_go_to_another_directory_by_their_window(table: Table, tmp_path: Path) -> None:
+    assert mark(table, **{str(MARKER_TO): str(tmp_path / "elsewhere")}) == [("done", 0), ("done", 1)]
+    found = sorted(str(path.relative_to(tmp_path / "elsewhere")) for path in (tmp_path / "elsewhere").rglob("_SUCCESS"))
+    assert found == [named(0), named(1)]
+    assert json.loads((tmp_path / "elsewhere" / named(1)).read_bytes())["begin"].startswith("2023-11-14T23")
+
+
+def test_since_leaves_out_earlier_windows(table: Table) -> None:
+    assert mark(table, **{str(MARKER_SINCE): str(at(1))}) == [("done", 1)]
+
+
+def test_late_data_before_the_first_window_marks_nothing(table: Table) -> None:
+    assert mark(table) == [("done", 0), ("done", 1)]
+    table.upsert(rows(-5))
+    table.compact(before=at(2), cut="exact")
+    assert mark(table) == []
+
+
+def test_a_source_that_goes_back_reopens_windows_and_a_silent_one_holds_new_ones(table: Table) -> None:
+    assert mark(table) == [("done", 0), ("done", 1)]
+    table.sources.declare("refunds")
+    table.upsert(rows(2.6), sources={"orders": at(3)})
+    table.compact(before=at(3), cut="exact")
+    assert mark(table) == []  # refunds has never spoken: nothing is done, and nothing reopened
+    table.sources.forget("refunds")
+    assert mark(table) == [("done", 2)]
+    table.upsert(rows(3.5), sources={"orders": at(1.5)})
+    assert mark(table) == [("reopened", 1), ("reopened", 2)]
+    table.upsert(rows(3.6), sources={"orders": at(3)})
+    assert mark(table) == [("done", 1), ("done", 2)]
+
+
+def test_a_restore_reopens_what_it_undid(table: Table) -> None:
+    instant = table.state().timeline.writes[-1].requested_time
+    table.savepoint(instant)
+    table.upsert(rows(3.5))
+    table.compact(before=at(3), cut="exact")
+    assert mark(table) == [("done", 0), ("done", 1), ("done", 2)]
+    table.restore(instant)
+    assert mark(table)[:1] == [("reopened", 2)]
+    table.compact(before=at(3), cut="exact")
+    assert mark(table)[-1:] == [("done", 2)]
+
+
+def test_a_round_of_the_service_marks_windows(table: Table) -> None:
+    options = {**table.options, str(MARKER_EVERY): "1h", "hoodie.compaction.event.time.threshold": str(at(3))}
+    table.upsert(rows(3.5))
+    done = Table.open(table.uri, options).service().round(NoProgress())
+    assert done.troubles == ()
+    assert hours(done.marked) == [("done", 0), ("done", 1), ("done", 2)]
+    assert [one["event"] for one in done.to_json()["marked"]] == ["done"] * 3
+
+
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [
+        ("_SUCCESS", {}),
+        ("%H/_SUCCESS", {}),
+        ("%Y-%m-%d/_SUCCESS", {}),
+        ("%Y-%m-%dT%H/_SUCCESS", {str(MARKER_ZONE): "Europe/Berlin"}),
+        ("/%Y-%m-%dT%H", {}),
+        ("../%Y-%m-%dT%H", {}),
+        (".hoodie/%Y-%m-%dT%H", {}),
+        ("%Y-%m-%dT%H/.hoodie_partition_metadata", {}),
+    ],
+)
+def test_a_name_that_is_of_several_windows_or_of_hudi_is_refused(table: Table, name: str, more: dict[str, str]) -> None:
+    with pytest.raises(ConfigError, match="marker"):
+        mark(table, **{str(MARKER_NAME): name, **more})
+
+
+def test_a_secret_without_a_url_and_a_user_in_one_are_refused(table: Table) -> None:
+    with pytest.raises(ConfigError, match="only calls are signed"):
+        mark(table, **{str(MARKER_SECRET): "hush"})
+    with pytest.raises(ConfigError, match="contains a user") as failure:
+        mark(table, **{str(MARKER_TO): "https://user:hush@example.com/hook"})
+    assert "hush" not in str(failure.value)
+
+
+def test_a_copy_on_write_table_has_no_windows(tmp_path: Path) -> None:
+    table = Table.open(str(golden.unpack("v9_copy_on_write", tmp_path)), {MARKER_EVERY: "1h"})
+    with pytest.raises(UnsupportedTableError):
+        table.mark_done()
+
+
+@pytest.fixture
+def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
+    monkeypatch.setattr(calls, "_TIMEOUT_SECONDS", 0.5)
+    monkeypatch.setattr(calls, "_PAUSES_SECONDS", (0.0, 0.0))
+    with receiving() as found:
+        yield found
+
+
+def received(receiver: Receiver) -> list[tuple[str, int]]:
+    return [(event, round((begin_ms - at(0)) / 3_600_000)) for event, begin_ms in receiver.events]
+
+
+def test_a_url_is_told_each_event_in_order_and_signed(table: Table, receiver: Receiver) -> None:
+    options = {str(MARKER_TO): receiver.url, str(MARKER_SECRET): "s3cret"}
+    assert mark(table, **options) == received(receiver) == [("done", 0), ("done", 1)]
+    for call, headers, body in receiver.calls:
+        signature = hmac.new(b"s3cret", body, hashlib.sha256).hexdigest()
+        assert headers["X-Eventide-Signature"] == f"sha256={signature}"
+        assert headers["X-Eventide-Event"] == call["id"]
+        assert call["table"] == table._application.storage.root
+    kept = b"".join(path.read_bytes() for path in Path(table.uri).rglob("*") if path.is_file())
+    assert b"s3cret" not in kept
+    assert b"hush" not in kept
+
+
+@pytest.mark.parametrize("answer", [500, 503, 429, RESET, SILENCE])
+def test_a_call_that_fails_twice_is_made_again(table: Table, receiver: Receiver, answer: int | None) -> None:
+    receiver.answers = [answer, answer]
+    assert mark(table, **{str(MARKER_TO): receiver.url}) == received(receiver) == [("done", 0), ("done", 1)]
+
+
+@pytest.mark.parametrize("answers", [[500] * 3, [RESET] * 3, [404], [302]])
+def test_an_event_that_nobody_takes_is_told_again_before_any_later_one(
+    table: Table, receiver: Receiver, answers: list[int | None]
+) -> None:
+    receiver.answers = [200, *answers]
+    table = Table.open(table.uri, {**table.options, MARKER_EVERY: "1h", MARKER_TO: receiver.url})
+    with pytest.raises(MarkerError) as failure:
+        table.mark_done()
+    assert "127.0.0.1" in str(failure.value)
+    assert "hush" not in str(failure.value)
+    assert received(receiver) == [("done", 0)]
+    assert receiver.answers == []
+    assert hours(table.mark_done()) == [("done", 1)]
+    assert received(receiver) == [("done", 0), ("done", 1)]
+
+
+def test_an_event_whose_answer_was_lost_comes_again_with_its_id(table: Table, receiver: Receiver) -> None:
+    """The receiver has it, and the service dies before it knows."""
+    options = {**table.options, MARKER_EVERY: "1h", MARKER_TO: receiver.url, "eventide.done.marker.lease": "1s"}
+    dying = Table.open(table.uri, options)
+    storage = dying._application.storage
+    put, count = storage.put_if_absent, [0]
+
+    def dies(path: str, data: bytes) -> bool:
+        if "/windows/done-" in path and path.endswith(".json"):
+            count[0] += 1
+            if count[0] == 4:  # view, begin, open, done
+                raise KeyboardInterrupt
+        return put(path, data)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(storage), "put_if_absent", lambda _, path, data: dies(path, data))
+        with pytest.raises(KeyboardInterrupt):
+            dying.mark_done()
+    assert len(receiver.calls) == 1
+    again = Table.open(table.uri, options)
+    held = again._application.clock
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(held), "now_ms", lambda _: datetime.now(UTC).timestamp() * 1000 + 2000)
+        again.mark_done()
+    assert len(receiver.calls) == 3
+    assert received(receiver) == [("done", 0), ("done", 1)]
