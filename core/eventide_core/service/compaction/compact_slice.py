@@ -203,7 +203,7 @@ def _decode_result(text: str, task: MergeTask, base_size: int) -> MergeResult | 
     Raises UnsupportedTableError for one of a later eventide.
     """
     try:
-        written = decoded_own(text, task.new_base_path)
+        written = decoded_own(text, task.op.new_base_path)
         if (written.get("instant"), written.get("merged"), written.get("early", {})) != _identity(task):
             return None
         counts: dict[str, Any] = written["result"]
