@@ -26,11 +26,11 @@ NOW_MS = time.time_ns() // 1_000_000
 """The messages have timestamps of the hours before it, unless the broker gives them its own."""
 
 
-@dataclass
 def uncounted(_spans: object) -> tuple[int, ...]:
     raise AssertionError("a source of offsets counts no rows")
 
 
+@dataclass
 class Topic:
     """A topic of one test, and what an ingester has said of it."""
 
