@@ -206,6 +206,7 @@ def _steps(path: str, directory: Path) -> Iterator[tuple[Any, ...]]:
     yield "sources", path, "--declare", "returns"
     yield "sources", path, "--forget", "returns"
     yield "report", path, "--to", directory / "report.html"
+    yield "mark-done", path, "--every", "1h"
     yield "tag", path, "first"
     yield "tag", path
     yield "tag", path, "first", "--delete"
