@@ -338,12 +338,15 @@ def scene(name: str, layout: Layout) -> Scene:
     compact(10, CutMode.FILE)(bench.process())
     bench.clock.sleep(10)
     story.commit((put("k1", 20, "later"),))
-    restored = by_key(shown(bench.process()))
-    sleepers = tuple(_PREPARED[one](story, bench) for one in name.split("+"))
+    restored, sleepers = by_key(shown(bench.process())), list[Sleeper]()
+    for one in name.split("+"):
+        if _PREPARED[one] is _restorer and not savepoints_of(bench.process().files, bench.process().state()):
+            restored = by_key(shown(bench.process()))  # the sleeper before it may have written
+        sleepers.append(_PREPARED[one](story, bench))
     bench.clock.sleep(10)
     rows = by_key(shown(bench.process()))
     is_saved = bool(savepoints_of(bench.process().files, bench.process().state()))
-    return Scene(bench, bench.moment(), rows, sleepers, restored, is_saved)
+    return Scene(bench, bench.moment(), rows, tuple(sleepers), restored, is_saved)
 
 
 def _writer(_story: Story, _bench: Bench) -> Sleeper:
