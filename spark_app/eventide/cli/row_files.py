@@ -15,7 +15,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from eventide.report.whole_file import appearing_whole, check_file
-from eventide.rows.plain_values import plain_rows, plain_value
+from eventide.rows.plain_values import plain_rows, plain_value, python_values
 from eventide.sources.source import ENDINGS, Format
 from eventide_core.errors import ConfigError
 
@@ -89,7 +89,7 @@ def _csv_field(field: Any) -> Any:
 def _csv_column(column: Any, field: Any) -> Any:
     if column.type == field.type:
         return column
-    return pa.array([_csv_text(value, column.type) for value in column.to_pylist()], pa.string())
+    return pa.array([_csv_text(value, column.type) for value in python_values(column)], pa.string())
 
 
 def _without_formulas(column: Any) -> Any:

@@ -18,6 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from eventide_adapters.format.avro.schema import is_variant
+from eventide_core.errors import InvalidRecordError
 from eventide_core.table.records.variant import variant_value
 
 
@@ -25,11 +26,24 @@ def plain_rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
     """The rows of a batch, with values that JSON can represent."""
     variants = {field.name for field in batch.schema if is_variant(field)}
     kinds = {field.name: field.type for field in batch.schema}
-    for row in batch.to_pylist():
+    for row in python_values(batch):
         yield {
             name: plain_value(_of_variant(value), None) if name in variants else plain_value(value, kinds[name])
             for name, value in row.items()
         }
+
+
+def python_values(values: Any) -> list[Any]:
+    """The values of a column or batch. Raises InvalidRecordError for a time that Python has none for."""
+    try:
+        found: list[Any] = values.to_pylist()
+    except (OverflowError, ValueError) as error:
+        if "range" not in str(error):
+            raise
+        raise InvalidRecordError(
+            "a time outside of the years 1 to 9999 can't be shown as a text: read it into a Parquet file, or by to_arrow()"
+        ) from error
+    return found
 
 
 def _of_variant(value: Any) -> Any:

@@ -180,7 +180,7 @@ def _declared(column: Any, kind: Any, name: str, place: str, first_row: int, *, 
     if pa.types.is_timestamp(kind) and (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
         raise InvalidRecordError(
             f"source {place!r}: column {name!r} has numbers, and is of type {kind}: if they are epochs, state their unit, "
-            "such as --epochs ms"
+            "such as --epochs ms, and write whole numbers"
         )
     refuse_unstated(column.type, kind, f"source {place!r}: column {name!r}")
     try:

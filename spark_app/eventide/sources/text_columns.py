@@ -77,6 +77,9 @@ def converted(column: Any, kind: Any, name: str, place: str, first_row: int, *, 
         ) from None
 
 
+_LAST_YEAR: Final = 9999  # an epoch beyond it is of another unit
+
+
 def of_epochs(column: Any, kind: Any, unit: Any, name: str, place: str, first_row: int) -> Any:
     """A column of whole numbers, or of texts of such, as timestamps; any other column as it is.
 
@@ -88,15 +91,20 @@ def of_epochs(column: Any, kind: Any, unit: Any, name: str, place: str, first_ro
     numbers = _cells(column) if is_text(column.type) else column
 
     def moments(epochs: Any, wanted: Any) -> Any:
-        return epochs.cast(pa.int64()).cast(pa.timestamp(unit, wanted.tz)).cast(wanted)
+        known = epochs.cast(pa.int64()).cast(pa.timestamp(unit, wanted.tz))
+        if any(
+            year is not None and not 1 <= year <= _LAST_YEAR for year in pc.min_max(pc.year(known)).as_py().values()
+        ):
+            raise pa.ArrowInvalid("a year that no text has")
+        return known.cast(wanted)
 
     try:
         return moments(numbers, kind)
     except pa.ArrowInvalid:
         row = first_misfit(numbers, kind, moments)
         raise InvalidRecordError(
-            f"source {place!r}, row {first_row + row + 1}: column {name!r}: {numbers[row]} {unit} is no {kind}: correct the "
-            "value, or --epochs"
+            f"source {place!r}, row {first_row + row + 1}: column {name!r}: {numbers[row]} {unit} isn't a {kind} up "
+            f"to the year {_LAST_YEAR}: correct the value, or --epochs"
         ) from None
 
 

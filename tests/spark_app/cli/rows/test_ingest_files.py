@@ -17,6 +17,7 @@ from eventide_adapters.storage.open import open_storage
 from eventide_core.config import Options
 from eventide_core.errors import ConfigError
 from support.backends import backend
+from support.columns import schema_of
 from support.command_line import Answer, content_of, run, run_json
 
 pytestmark = pytest.mark.slow
@@ -556,3 +557,25 @@ def test_the_option_of_the_operation_says_what_the_rows_are_for(tmp_path: Path) 
             write(rows)
     table.delete(rows)
     assert Table.open(str(path)).snapshot().to_arrow().num_rows == 0
+
+
+def test_an_epoch_of_another_unit_is_refused_by_its_year(tmp_path: Path) -> None:
+    source, schema = tmp_path / "rows.csv", schema_of(id=pa.string(), at=pa.timestamp("us", "UTC"))
+    table = Table.create(str(tmp_path / "t"), schema=schema, record_key="id")
+    source.write_text("id,at\na,1772500000000\n")
+    refused = run("ingest", tmp_path / "t", source, "--epochs", "s")
+    assert (refused.exit_code, "row 1: column 'at': 1772500000000 s isn't" in refused.stderr) == (2, True)
+    assert not table.state().timeline.writes
+    assert run("ingest", tmp_path / "t", source, "--epochs", "ms").exit_code == 0
+
+
+@pytest.mark.parametrize("to", [None, "x.csv", "x.json"])
+def test_a_time_beyond_the_years_of_texts_is_named_where_it_cannot_be_shown(to: str | None, tmp_path: Path) -> None:
+    at: Any = pa.array([1_772_500_000_000 * 10**6], pa.timestamp("us", "UTC"))
+    rows = pa.table({"id": ["a"], "at": at})
+    table = Table.create(str(tmp_path / "t"), schema=rows.schema, record_key="id")
+    table.upsert(rows)
+    shown = run("read", tmp_path / "t", *(() if to is None else ("--to", tmp_path / to)))
+    assert (shown.exit_code, "outside of the years 1 to 9999" in shown.stderr) == (2, True)
+    assert table.snapshot().to_arrow()["at"].combine_chunks().equals(at)
+    assert run("read", tmp_path / "t", "--to", tmp_path / "x.parquet").exit_code == 0
