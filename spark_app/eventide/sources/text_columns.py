@@ -92,7 +92,7 @@ def of_epochs(column: Any, kind: Any, unit: Any, name: str, place: str, first_ro
 
     def moments(epochs: Any, wanted: Any) -> Any:
         known = epochs.cast(pa.int64()).cast(pa.timestamp(unit, wanted.tz))
-        years = pc.year(known)
+        years: Any = pc.year(known)
         if pc.any(pc.or_(pc.less(years, 1), pc.greater(years, _LAST_YEAR))).as_py():
             raise pa.ArrowInvalid("a year that no text has")
         return known.cast(wanted)
