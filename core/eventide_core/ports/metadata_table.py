@@ -204,10 +204,13 @@ class MetadataTable(Protocol):
     A rebuild is the cure for whatever makes a call fail.
     """
 
-    def listing(self, instants: Collection[str]) -> Mapping[str, Mapping[str, int]] | None:
+    def listing(
+        self, instants: Collection[str], made_with: Callable[[MetadataTableState], Collection[str]] = lambda _: ()
+    ) -> Mapping[str, Mapping[str, int]] | None:
         """The files of each partition with their sizes, of completed actions only; None if they may be incomplete.
 
-        They are incomplete if it has no completed commit for one of `instants`, or while Hudi is building it.
+        They are incomplete if it has no completed commit for one of `instants` and was not `made_with` it, or while Hudi is
+        building it.
         """
         ...
 

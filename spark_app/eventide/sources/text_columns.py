@@ -92,8 +92,8 @@ def of_epochs(column: Any, kind: Any, unit: Any, name: str, place: str, first_ro
 
     def moments(epochs: Any, wanted: Any) -> Any:
         known = epochs.cast(pa.int64()).cast(pa.timestamp(unit, wanted.tz))
-        years: Any = pc.year(known)
-        if pc.any(pc.or_(pc.less(years, 1), pc.greater(years, _LAST_YEAR))).as_py():
+        years = [year for year in pc.unique(pc.year(known)).to_pylist() if year is not None]
+        if years and (min(years) < 1 or max(years) > _LAST_YEAR):
             raise pa.ArrowInvalid("a year that no text has")
         return known.cast(wanted)
 

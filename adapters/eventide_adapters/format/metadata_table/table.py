@@ -18,7 +18,7 @@ record index, and any action if the metadata table has a partition that isn't in
 an action is dropped with it: see `update`.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -30,6 +30,7 @@ from eventide_core.ports import (
     FileAnswers,
     FileChanges,
     MetadataLog,
+    MetadataTableState,
     MetadataUpdate,
     NewMetadataContent,
     NewMetadataTable,
@@ -59,13 +60,16 @@ class HudiMetadataTable:
     storage: Storage
     engine: Engine | None = None
 
-    def listing(self, instants: Collection[str]) -> Mapping[str, Mapping[str, int]] | None:
+    def listing(
+        self, instants: Collection[str], made_with: Callable[[MetadataTableState], Collection[str]] = lambda _: ()
+    ) -> Mapping[str, Mapping[str, int]] | None:
         reader = _reader(self.storage)
         if FILES not in reader.facts.partitions or FILES in reader.facts.building:
             return None
         # The table's timeline keeps some cleans, rollbacks and restores longer than the metadata table's own.
         missing = set(instants) - {i.requested_time for i in reader.facts.timeline.completed}
-        if any(reader.archive.find(instant) is None for instant in missing):
+        missing = {instant for instant in missing if reader.archive.find(instant) is None}
+        if missing and not missing.issubset(made_with(reader)):
             return None
         return _read_files(reader)
 

@@ -15,9 +15,9 @@ crash begins with the removal of the whole directory.
 
 from typing import Final
 
-from eventide_core.action.metadata_table.initialization import first_properties, made_with, new_file_groups
+from eventide_core.action.metadata_table.initialization import first_properties, new_file_groups
 from eventide_core.action.write.partition_forms import partition_mark
-from eventide_core.ports import Lease, MetadataCodec, MetadataLog, MetadataTableState, NewMetadataTable, Storage
+from eventide_core.ports import Lease, MetadataLog, NewMetadataTable
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.service.transaction.action import Transaction
 from eventide_core.service.transaction.steps import Kind
@@ -59,9 +59,3 @@ def make_metadata_table(
     begun = Transaction(Kind.METADATA_TABLE, Action.DELTA_COMMIT, new.instant, timeline)
     completed = begun.at(State.COMPLETED, layout.recorded_completion(completion_time))
     begun.put_each(lease, (begun.at(State.REQUESTED), b""), (begun.at(State.INFLIGHT), b""), (completed, commit))
-
-
-def actions_made_with(storage: Storage, codec: MetadataCodec, state: MetadataTableState) -> frozenset[str]:
-    """The requested times of the actions with which the metadata table was made (`made_with`)."""
-    timeline = TimelineFiles(storage, state.timeline_path)
-    return made_with(state.facts, lambda instant: codec.decode_commit(timeline.read(instant), timeline.path(instant)))

@@ -56,8 +56,8 @@ from eventide_core.ports import (
 )
 from eventide_core.service.metadata_table.compaction import MetadataCompaction, MetadataCompactor
 from eventide_core.service.metadata_table.drop import drop_indexes, drop_metadata_table
-from eventide_core.service.metadata_table.initialization import actions_made_with
 from eventide_core.service.metadata_table.update import write_update
+from eventide_core.service.state.metadata_listing import actions_made_with
 from eventide_core.service.transaction.action import Transaction
 from eventide_core.service.transaction.steps import Kind
 from eventide_core.service.transaction.timeline_files import TimelineFiles, delete_each

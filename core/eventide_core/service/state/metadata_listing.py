@@ -2,8 +2,12 @@
 
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 
+from eventide_core.action.metadata_table.initialization import made_with
+from eventide_core.ports import MetadataCodec, MetadataTableState, Storage
 from eventide_core.service.state.table_files import UNREADABLE_METADATA_TABLE, TableFiles
+from eventide_core.service.transaction.timeline_files import TimelineFiles
 from eventide_core.table.files.file_name import path_in
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.file_system_view import DataFile
@@ -34,11 +38,17 @@ def metadata_listing(
 ) -> Mapping[str, Mapping[str, int]] | None:
     """The sizes of the files that the metadata table lists, by partition and name; None if these may not be all.
 
-    There is no metadata table, it has not followed each completed action of the active timeline (a writer continued without
-    it, or it is younger than these actions), or it cannot be read.
+    There is no metadata table, it has not followed each completed action of the active timeline since it was made (a writer
+    continued without it), or it cannot be read.
     """
     if config.metadata_partitions:
         followed = {i.requested_time for i in timeline.completed if i.action is not Action.SAVEPOINT}
         with suppress(*UNREADABLE_METADATA_TABLE):
-            return files.metadata_table.listing(followed)
+            return files.metadata_table.listing(followed, partial(actions_made_with, files.storage, files.codec))
     return None
+
+
+def actions_made_with(storage: Storage, codec: MetadataCodec, state: MetadataTableState) -> frozenset[str]:
+    """The requested times of the actions with which the metadata table was made (`made_with`)."""
+    timeline = TimelineFiles(storage, state.timeline_path)
+    return made_with(state.facts, lambda instant: codec.decode_commit(timeline.read(instant), timeline.path(instant)))

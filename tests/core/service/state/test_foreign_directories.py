@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from eventide import Table
+from eventide.bootstrap import assemble
 from eventide_core.errors import RefusedError
 from support.append_tables import START_MS, filled, make, rows, seen
 
@@ -72,6 +73,23 @@ def test_a_partition_below_another_one_stays_when_its_commits_are_archived(versi
         table.upsert(rows(("k0", "a", 20 + number, "again")))
     assert len(table.archive()) > 2
     assert seen(table) == [("k0", "a", 23, "again"), ("k1", "a/b", 10, "one")]
+    assert table.verify().ok
+
+
+@versions
+def test_a_metadata_table_lists_what_it_was_made_with_and_no_copy(version: int, tmp_path: Path) -> None:
+    """It has no commit of the actions before it."""
+    table = filled(tmp_path / "own", version, **DUE)
+    assemble(table.uri, table.options).metadata_rebuilder.rebuild()
+    table = Table.open(table.uri, table.options)
+    table.upsert(rows(("k0", "a", 50, "after")))
+    before = seen(table)
+    shutil.copytree(tmp_path / "own" / "part=a", tmp_path / "own" / "part=a_backup")
+    kept = content(tmp_path / "own" / "part=a_backup")
+    table = Table.open(table.uri, table.options)
+    assert seen(table) == before
+    all_actions(table)
+    assert content(tmp_path / "own" / "part=a_backup") == kept
     assert table.verify().ok
 
 
