@@ -201,7 +201,7 @@ def _require_bytes(state: Committed) -> None:
 def _not_whole(state: Committed, need: _Need, size: int | None) -> EventideError:
     is_base = BaseFileName.parse(need.path.rpartition("/")[2]) is not None
     kind = MissingFileError if size is None else CorruptBaseFileError if is_base else CorruptLogBlockError
-    problem = "is missing" if size is None else f"has {size} of its {need.size} bytes"
+    problem = "is missing" if size is None else f"has {size} of its {need.size} bytes" if size else "is empty"
     partition = need.path.rpartition("/")[0]
     is_unmarked = size is None and not any(file.partition == partition for file in state.listing)
     mark = f"if {path_in(partition, PARTITION_MARK)} is missing, {Cure.repair()} writes it again; otherwise, "
