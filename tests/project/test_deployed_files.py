@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import kubernetes_validate
 import pytest
 import yaml
 
@@ -119,5 +120,4 @@ def test_systemd_takes_the_unit(tmp_path: Path) -> None:
 
 def test_kubernetes_takes_the_deployment() -> None:
     manifest = yaml.safe_load((DEPLOY / "kubernetes" / "eventide.yaml").read_text())
-    validate = pytest.importorskip("kubernetes_validate", reason="needs the package kubernetes-validate")
-    assert validate.validate(manifest, "1.31", strict=True) == "1.31"
+    assert kubernetes_validate.validate(manifest, "1.31", strict=True) == "1.31"
