@@ -100,9 +100,9 @@ class ArchivedTimeline(Protocol):
         ...
 
     def undone(self, begin: str) -> frozenset[str]:
-        """The instants that archived rollbacks and restores requested at or after `begin` have undone.
+        """The instants that archived rollbacks requested at or after `begin` have undone. Restores are never archived.
 
-        None on version 6, whose log files are not named by the write. One that can't be read is ignored.
+        None on version 6, whose log files are not named by the write. A rollback that can't be read is ignored.
         """
         ...
 

@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 
 _TIMES: Final = ("instantTime", "completionTime", "action")
 _METADATA: Final = "metadata"
-_PLAN: Final = "plan"
 _TIME_LENGTH_MAX: Final = 64  # Hudi's are of 17 digits, its actions of 15 letters
 _WRITES: Final[Mapping[str, Action]] = {str(action): action for action in WRITE_ACTIONS}
 _CODEC: Final = HudiMetadataCodec()
@@ -130,21 +129,15 @@ class LsmArchivedTimeline:
                 self._look_again(files, error)
 
     def _undone_in(self, path: str) -> Iterator[str]:
-        """A restore's plan has its instants, as on the active timeline."""
         with _open(self.storage, path) as file:
             for group in range(file.metadata.num_row_groups):
-                actions = [(row["action"], row["instantTime"]) for row in _times(file, group, path)]
-                if not {action for action, _ in actions} & {Action.ROLLBACK, Action.RESTORE}:
-                    continue
-                content = _read(file, group, (_METADATA, _PLAN), path)
-                for number, (action, instant) in enumerate(actions):
+                rows = enumerate(_times(file, group, path))
+                numbers = [number for number, row in rows if row["action"] == Action.ROLLBACK]
+                metadata = _read(file, group, (_METADATA,), path).column(_METADATA) if numbers else ()
+                for number in numbers:
                     with suppress(CorruptTimelineError, UnsafePathError):
-                        if action == Action.ROLLBACK:
-                            done = _CODEC.decode_rollback(content.column(_METADATA)[number].as_py() or b"", path)
-                            yield from (target.instant for target in done.targets)
-                        elif action == Action.RESTORE:
-                            plan = content.column(_PLAN)[number].as_py() or b""
-                            yield from (t.instant for t in _CODEC.decode_restore_plan(plan, path, instant).targets)
+                        done = _CODEC.decode_rollback(metadata[number].as_py() or b"", path)
+                        yield from (target.instant for target in done.targets)
 
     def _look_again(self, files: Sequence[HistoryFileName], error: MissingFileError) -> None:
         """Reads the manifest again. Raises CorruptTimelineError if it still names the file that is missing."""
@@ -322,7 +315,7 @@ def _open(storage: Storage, path: str) -> "Iterator[pq.ParquetFile]":
     try:
         with storage.open_input(path) as stream, within_memory(place):
             size = stream.seek(0, io.SEEK_END)
-            file = pq.ParquetFile(stream, read_dictionary=[*_TIMES, _METADATA, _PLAN])
+            file = pq.ParquetFile(stream, read_dictionary=[*_TIMES, _METADATA])
             check_parquet(file.metadata, size, place, rows_a_byte_max=INSTANTS_A_BYTE_MAX)
             yield file
     except (EventideError, MemoryError):
@@ -349,7 +342,10 @@ def _read(file: "pq.ParquetFile", group: int, columns: tuple[str, ...], path: st
     for name in columns:
         wanted = pa.dictionary(pa.int32(), pa.string() if name in _TIMES else pa.binary())
         if types.get(name) != wanted:
-            raise corrupt(path, f"has a column {name} of type {types.get(name)} instead of {wanted.value_type}")
+            raise corrupt(
+                path,
+                f"has a column {name} of type {types.get(name)} instead of {getattr(wanted, 'value_type', wanted)}",
+            )
     table, stated = file.read_row_group(group, columns=list(columns)), file.metadata.row_group(group).num_rows
     if len(table) != stated:
         raise corrupt(path, f"has {len(table)} rows in a row group, and its footer states {stated}")
