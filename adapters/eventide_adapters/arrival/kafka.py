@@ -35,6 +35,16 @@ from eventide_core.table.timeline.source_statements import stated
 KIND: Final = "kafka"
 _STREAMER: Final = ("streamer.checkpoint.key.v2", "deltastreamer.checkpoint.key")
 _OFFSETS: Final = re.compile(r"([^,:\s]+)((?:,\d{1,9}:\d{1,18})+)")
+# fmt: off
+_CLIENT: Final = frozenset({
+    "bootstrap.servers", "client.id", "client.dns.lookup", "security.protocol", "sasl.mechanism", "sasl.mechanisms",
+    "sasl.username", "sasl.password", "ssl.ca.location", "ssl.ca.pem", "ssl.certificate.location",
+    "ssl.certificate.pem", "ssl.key.location", "ssl.key.pem", "ssl.key.password", "ssl.keystore.location",
+    "ssl.keystore.password", "ssl.crl.location", "ssl.cipher.suites", "ssl.endpoint.identification.algorithm",
+    "enable.ssl.certificate.verification", "socket.keepalive.enable", "broker.address.family",
+})
+# fmt: on
+"""What a source may set of librdkafka: the others may load libraries or run commands, which a table must not."""
 _OWN: Final = ("topic", "latency", "writer", "watermark", IDLE)
 # A broker that works answers in well under a second, also over TLS; a gate that is asked each minute can wait this long.
 _TIMEOUT_SECONDS: Final = 10.0
@@ -307,12 +317,18 @@ def _next_offsets(reads: Sequence[_Read], partitions: Mapping[int, _Partition]) 
     }
 
 
-def open_kafka(name: str, settings: Mapping[str, str]) -> KafkaSource:
+def open_kafka(name: str, given: Mapping[str, str]) -> KafkaSource:
     """The source. Raises ConfigError for settings that can't be right, and if the package is missing."""
-    client = {key.replace("_", "."): value for key, value in settings.items() if key not in _OWN}
+    client = {key.replace("_", "."): value for key, value in given.items() if key not in _OWN}
+    unknown = next((key for key in client if key not in _CLIENT), None)
+    if unknown is not None:
+        raise ConfigError(
+            f"source {name}: {unknown.replace('.', '_')[:80]!r} is not a setting of this kind; it takes topic, latency, "
+            f"writer and, with `_` for each dot, {', '.join(sorted(_CLIENT))}"
+        )
     for setting in ("bootstrap.servers", "topic", "latency"):
         key = setting.replace(".", "_")
-        if not settings.get(key):
+        if not given.get(key):
             raise ConfigError(f"source {name}: {key} is missing: a source of the kind {KIND} needs it")
     kafka = _kafka()
     # Credentials may come with the options of a later command.
@@ -323,8 +339,8 @@ def open_kafka(name: str, settings: Mapping[str, str]) -> KafkaSource:
         kafka.Consumer({**checked, **_READS, "log_level": 0}).close()
     except kafka.KafkaException as failure:
         raise _wrong_setting(name, failure.args[0]) from None
-    latency_ms = 1000 * duration_of(settings["latency"], f"source {name}: latency=")
-    return KafkaSource(name, settings["topic"], latency_ms, client, settings.get("writer"))
+    latency_ms = 1000 * duration_of(given["latency"], f"source {name}: latency=")
+    return KafkaSource(name, given["topic"], latency_ms, client, given.get("writer"))
 
 
 def _wrong_setting(name: str, error: Any) -> ConfigError:

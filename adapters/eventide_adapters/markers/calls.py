@@ -1,6 +1,6 @@
 """Tells a URL of each window that is done or reopened, by a POST of JSON.
 
-    X-Eventide-Event       <table's marker>-<number of the event>: the same when the event is told again
+    X-Eventide-Event       <marker>-<digest of the table's URI>-<number>: the same when the event is told again
     X-Eventide-Signature   sha256=<HMAC-SHA256 of the body by the secret, in hex>, if there is a secret
 
 Any answer of 200 to 299 takes the event. No redirect is followed. A call that fails, by the connection or an answer of 408,
@@ -19,7 +19,7 @@ from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
-from eventide_core.errors import MarkerError, format_timestamp
+from eventide_core.errors import ConfigError, MarkerError, format_timestamp
 from eventide_core.ports import MarkerEvent
 
 _TIMEOUT_SECONDS: Final = 10.0
@@ -55,9 +55,13 @@ class MarkerCalls:
     def settle(self, begin_ms: int, end_ms: int, *, is_done: bool) -> None:
         """Does nothing: the receiver knows by its number that an event is old."""
 
+    @property
+    def _digest(self) -> str:
+        return hashlib.sha256(self.table.encode()).hexdigest()[:8]
+
     def _request(self, event: MarkerEvent) -> Request:
         document = {
-            "id": f"{self.marker}-{event.number}",
+            "id": f"{self.marker}-{self._digest}-{event.number}",
             "number": event.number,
             "event": event.kind,
             "table": self.table,
@@ -66,12 +70,28 @@ class MarkerCalls:
             "begin_ms": event.begin_ms,
             "end_ms": event.end_ms,
         }
+        if event.basis:
+            document["basis"] = event.basis
         body = json.dumps(document).encode()
         headers = {"Content-Type": "application/json", "X-Eventide-Event": str(document["id"])}
         if self.secret is not None:
             signature = hmac.new(self.secret.encode(), body, hashlib.sha256).hexdigest()
             headers["X-Eventide-Signature"] = f"sha256={signature}"
         return Request(self.url, body, headers, method="POST")
+
+
+def check_url(url: str, option: str) -> None:
+    """Raises ConfigError for a URL that nobody can call. The message doesn't show it: a part of it may be a secret."""
+    try:
+        host = urlsplit(url).hostname or ""
+        is_possible = url.isascii() and url.isprintable() and " " not in url and all(host.split("."))
+        is_possible = is_possible and urlsplit(url).port != 0
+    except ValueError:
+        is_possible = False
+    if not is_possible:
+        raise ConfigError(
+            f"option {option} is not a URL that can be called: it needs a host, and %XX for other letters"
+        )
 
 
 class _NoRedirects(HTTPRedirectHandler):

@@ -9,13 +9,15 @@ class MarkerEvent:
     """A window was done (`is_done`), or reopened, because late data has come that isn't in the view yet.
 
     `begin_ms`, `end_ms`: the window, in epoch milliseconds, the end excluded. `number` rises from event to event of a
-    table's marker, with gaps. An event that is told again, after a crash, has the number that it had.
+    table's marker, with gaps. An event that is told again, after a crash, has the number that it had. `basis`: what the
+    event rests on, as `Freshness.basis` has it; empty if it is told again after a crash.
     """
 
     number: int
     begin_ms: int
     end_ms: int
     is_done: bool
+    basis: str = ""
 
     @property
     def kind(self) -> str:

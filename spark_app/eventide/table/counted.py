@@ -41,12 +41,14 @@ class ExpectedCounts:
             return self._at(None, f"the counts cannot be compared: {error}")
         if not counts:
             return self._at(None, f"{self.address} has no window")
-        reached = windows[0][0]
+        reached, first = windows[0][0], windows[0][0]
         for (begin, end, expected), count in zip(windows, counts, strict=True):
             if begin > reached:
                 return self._at(reached, f"{self.address} has no window from {format_timestamp(reached)} on")
             if count < self.share * expected:
-                return self._at(reached, self._evidence(begin, end, expected, count, "which is less than"))
+                # Of the time before the first window, nothing is known.
+                known = None if reached == first else reached
+                return self._at(known, self._evidence(begin, end, expected, count, "which is less than"))
             reached = max(reached, end)
         (begin, end, expected), count = windows[-1], counts[-1]
         return self._at(reached, self._evidence(begin, end, expected, count, "and each window before has at least"))
@@ -64,19 +66,17 @@ class ExpectedCounts:
         )
 
 
-def open_counts(name: str, settings: Mapping[str, str]) -> ExpectedCounts:
-    """The source of these settings: `at`, an address, and `share`, above 0 up to 1. Raises ConfigError."""
-    address = settings.get("at", "")
+def open_counts(name: str, given: Mapping[str, str]) -> ExpectedCounts:
+    """The source as given: `at`, an address, and `share`, above 0 up to 1. Raises ConfigError."""
+    address = given.get("at", "")
     if not address:
         raise ConfigError(f"source {name}: set `at` to a .csv or .json file, or a table, with {', '.join(_COLUMNS)}")
     try:
-        share = float(settings.get("share", "1"))
+        share = float(given.get("share", "1"))
     except ValueError:
         share = 0.0
     if not 0 < share <= 1:
-        raise ConfigError(
-            f"source {name}: share={settings.get('share')!r} must be above 0, and at most 1, such as 0.999"
-        )
+        raise ConfigError(f"source {name}: share={given.get('share')!r} must be above 0, and at most 1, such as 0.999")
     return ExpectedCounts(name, address, share)
 
 

@@ -44,12 +44,12 @@ class Cut:
         A run that was killed leaves some of the tags; the same call keeps the others. Raises as `Table.tag`.
         """
         about = self._about
-        kept: list[Tag] = []
+        earlier = [_tagged(table, name, about) for table in self.tables]
         try:
-            kept.extend(_tagged(table, name, about) or self._keep(table, name, about) for table in self.tables)
+            kept = [tag or self._keep(table, name, about) for table, tag in zip(self.tables, earlier, strict=True)]
         except BaseException:  # also Ctrl-C
-            for table in self.tables:
-                if _tagged(table, name, about) is not None:
+            for table, tag in zip(self.tables, earlier, strict=True):
+                if tag is None and _tagged(table, name, about) is not None:
                     table.delete_tag(name)
             raise
         return tuple(kept)
@@ -110,4 +110,4 @@ def _tagged(table: Table, name: str, about: str) -> "Tag | None":
         tag = next(one for one in table.tags() if one.name == name)
     except (StopIteration, TagNotFoundError):
         return None
-    return tag if about in tag.savepoint.remarks else None
+    return tag if about in tag.savepoint.remarks.splitlines() else None

@@ -4,7 +4,7 @@ import hashlib
 
 from eventide.bootstrap import Application
 from eventide.table.window import window_terms
-from eventide_adapters.markers.calls import MarkerCalls
+from eventide_adapters.markers.calls import MarkerCalls, check_url
 from eventide_adapters.markers.files import MarkerFiles, check_name
 from eventide_adapters.storage.open import open_storage
 from eventide_adapters.storage.secret_texts import refuse_user_info
@@ -42,16 +42,17 @@ def mark_done(application: Application, options: Options) -> tuple[MarkerEvent, 
         lease=lease,
         keep="7d",
     )
-    check_name(name, terms.calendar.zone, terms.calendar.seconds, terms.calendar.begin_of(application.clock.now_ms()))
+    zone_of_days, root = terms.calendar.zone, application.storage.root
+    check_name(name, zone_of_days, terms.calendar.seconds, terms.calendar.begin_of)
     identity = "\n".join((str(terms.calendar.seconds), zone, options.get(MARKER_TO) or "", name))
     marker = f"done-{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
     calls = _calls(options, application.storage.root, marker)
     if calls is not None:
         target: MarkerTarget = calls
     elif (address := options.get(MARKER_TO)) is None:
-        target = MarkerFiles(application.storage, name, terms.calendar.zone, f"{OUTCOME_DIRECTORY}/done")
+        target = MarkerFiles(application.storage, name, zone_of_days, root, f"{OUTCOME_DIRECTORY}/done")
     else:
-        target = MarkerFiles(open_storage(address, options, what="markers' directory"), name, terms.calendar.zone)
+        target = MarkerFiles(open_storage(address, options, what="markers' directory"), name, zone_of_days, root)
     return application.done_markers(target).mark(marker, terms)
 
 
@@ -60,6 +61,7 @@ def _calls(options: Options, table: str, marker: str) -> MarkerCalls | None:
     address, secret = options.get(MARKER_TO), options.get(MARKER_SECRET)
     if address is not None and address.startswith(("http://", "https://")):
         refuse_user_info(address, str(MARKER_TO))
+        check_url(address, str(MARKER_TO))
         return MarkerCalls(address, table, marker, secret)
     if secret is not None:
         raise ConfigError(f"option {MARKER_SECRET}: only calls are signed, so {MARKER_TO} has to be a URL")

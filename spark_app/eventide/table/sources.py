@@ -26,7 +26,7 @@ class TableSources:
         """How far each source has come, now. Raises ConfigError for a source that cannot be asked here."""
         return read_from(self._application.state, self._application.arrival.progress)
 
-    def declare(self, name: str, kind: str = "stated", **settings: str) -> None:
+    def declare(self, name: str, kind: str = "stated", /, **settings: str) -> None:
         """Makes the freshness of the table need this source from now on. A declaration of the same name is replaced.
 
         `kind` is "stated": commits state how far it has come (`upsert(rows, sources={name: T})`); "table", for which the

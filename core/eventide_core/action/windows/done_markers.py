@@ -14,11 +14,12 @@ asked for a minute is no late data. The same holds for a record whose event time
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from eventide_core.action.windows.calendar import WindowCalendar
 from eventide_core.action.windows.progress import ConsumerProgress
 from eventide_core.table.records.event_time import EventTimeRange
-from eventide_core.table.timeline.source_progress import SourceProgress
+from eventide_core.table.timeline.source_progress import FILES, SourceProgress
 
 Bounds = tuple[int, int]
 
@@ -28,12 +29,14 @@ class WindowGate:
     """What a table and its sources say of a window at one moment.
 
     `known_ms`: no window that ends later is complete; None: none is. `is_known`: nothing else may hold a window.
-    `waiting` are the event times of the records that are in no base file yet, first and last, by log file.
+    `waiting` are the event times of the records that are in no base file yet, first and last, by log file. `basis`: what
+    the answer rests on.
     """
 
     known_ms: int | None
     is_known: bool
     waiting: tuple[Bounds, ...]
+    basis: str
 
     @classmethod
     def of(
@@ -45,7 +48,8 @@ class WindowGate:
         return cls(
             None if cut_ms is None else min([cut_ms, *known]),
             len(known) == len(bounds) and not any(one.unreadable_records for one in ranges),
-            tuple((one.min_ms, one.max_ms) for one in ranges if one.min_ms is not None and one.max_ms is not None),
+            merged((one.min_ms, one.max_ms) for one in ranges if one.min_ms is not None and one.max_ms is not None),
+            "sources" if sources else FILES,
         )
 
     def holds(self, window: Bounds) -> bool:
@@ -59,12 +63,24 @@ class WindowGate:
         return waits or self.known_ms is None or end_ms > self.known_ms
 
 
+def merged(spans: Iterable[Bounds]) -> tuple[Bounds, ...]:
+    """The same times in spans that are apart, in order."""
+    apart: list[Bounds] = []
+    for first, last in sorted(spans):
+        if apart and first <= apart[-1][1]:
+            apart[-1] = apart[-1][0], max(last, apart[-1][1])
+        else:
+            apart.append((first, last))
+    return tuple(apart)
+
+
 def next_mark(progress: ConsumerProgress, calendar: WindowCalendar, gate: WindowGate) -> tuple[Bounds, bool] | None:
     """The window whose marker is due, and whether it is withdrawn; None if nothing is due."""
     assert progress.marks is not None, "only a consumer that marks windows has marks"
     reopened = progress.marks.reopened
-    for begin_ms in (*progress.due, *_refused(progress, calendar, gate)):
-        if begin_ms not in reopened:
+    known = frozenset(reopened)
+    for begin_ms in chain(progress.due, _refused(progress, calendar, gate)):
+        if begin_ms not in known:
             return (begin_ms, calendar.end_of(begin_ms)), True
     for begin_ms in reopened if progress.next_ms is None else (*reopened, progress.next_ms):
         window = begin_ms, calendar.end_of(begin_ms)

@@ -17,7 +17,7 @@ from eventide_core.service.state.said_of_sources import Said
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.files.own_file import decoded_own, encoded_own
-from eventide_core.table.settings.declared_sources import IDLE, STATED, TABLE, DeclaredSource, declared_sources
+from eventide_core.table.settings.declared_sources import IDLE, STATED, TABLE, DeclaredSource, sources_for
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.commit_metadata import CommitMetadata
 from eventide_core.table.timeline.instant import Instant
@@ -71,8 +71,8 @@ class ArrivalReader:
         return (*_of_tables(said, then), *self._of_others(state, said, then, before))
 
     def declared(self, config: TableConfig) -> dict[str, DeclaredSource]:
-        """The sources that the settings of the table and the options declare, by name."""
-        return declared_sources({**config.properties, **self.options.values})
+        """The sources that the settings of the table and the options declare, by name. Raises ConfigError."""
+        return sources_for(config.properties, self.options.values)
 
     def _of_others(self, state: TableState, said: Said, then: Said, before: str) -> Iterator[SourceProgress]:
         now_ms = self.files.clock.now_ms()

@@ -59,7 +59,8 @@ class DoneMarkers(WindowService):
             assert progress.open is not None, "an event is of an open window"
             assert progress.marks is not None, "this consumer marks windows"
             window, marks = progress.open, progress.marks
-            event = MarkerEvent(marks.event, window.begin_ms, window.end_ms, not marks.is_reopening)
+            basis = self._seen[-1].gate.basis if self._seen else ""
+            event = MarkerEvent(marks.event, window.begin_ms, window.end_ms, not marks.is_reopening, basis)
             self.target.tell(event)
             try:
                 self._hold(files, window, ConsumerProgress.done, ends=True)

@@ -242,7 +242,7 @@ class WindowService:
             due = self._due(progress, terms, state)
         if due is None:
             return None
-        for view in progress.views:
+        for view in progress.views if progress.marks is None else ():  # a marker has no rows
             self._plan(state, files, view)  # raises an error before the window is taken
         return progress.opened(due[0], self.runner, lease_until_ms, is_reopening=due[1])
 
@@ -438,6 +438,12 @@ def _check_terms(consumer: str, progress: ConsumerProgress, terms: WindowTerms) 
         raise ConfigError(
             f"the consumer {consumer} has windows of {duration_text(progress.seconds)} in {progress.zone}, not of "
             f"{duration_text(terms.calendar.seconds)} in {terms.zone}: use another consumer for these"
+        )
+    begun_ms = None if progress.marks is None or terms.since_ms is None else progress.begun_ms
+    if begun_ms is not None and terms.since_ms is not None and terms.calendar.begin_of(terms.since_ms) != begun_ms:
+        raise ConfigError(
+            f"the markers began with the window of {format_timestamp(begun_ms)}, not of {format_timestamp(terms.since_ms)}: "
+            "use another directory or name for these"
         )
 
 

@@ -21,8 +21,12 @@ _NAME: Final = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 _KIND: Final = "kind"
 _FORGOTTEN: Final = "forgotten"
 _SECRET: Final = re.compile(
-    r"passw|pwd|passphrase|secret|token|credential|jaas|auth|dsn|(^|[._-])(api_?)?key$|(^|[._-])sas$", re.IGNORECASE
+    r"passw|pwd|passphrase|secret|token|credential|jaas|auth|dsn|private|key_?pem|(^|[._-])(api_?)?key$|(^|[._-])sas$",
+    re.IGNORECASE,
 )
+_SECRET_VALUE: Final = re.compile(r"://[^/@\s]*@|PRIVATE KEY")
+_WHERE: Final = re.compile(r"server|url|uri|host|endpoint|address|broker|protocol|ssl|sasl|tls|verif", re.IGNORECASE)
+"""Settings that say to whom a secret is shown, and how well that is checked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +69,32 @@ def declared_sources(properties: Mapping[str, str]) -> dict[str, DeclaredSource]
     }
 
 
+def sources_for(properties: Mapping[str, str], options: Mapping[str, str]) -> dict[str, DeclaredSource]:
+    """What the table's settings and the options say of each source, by its name.
+
+    Whoever writes the table's settings must not get a secret of the options: these say to whom it is shown. Raises
+    ConfigError.
+    """
+    declared = declared_sources({**properties, **options})
+    for name, given in declared_sources(options).items():
+        secret = next((setting for setting in given.settings if _SECRET.search(setting)), None)
+        told = next((one for one in declared[name].settings if _WHERE.search(one) and one not in given.settings), None)
+        if secret is not None and told is not None:
+            raise ConfigError(
+                f"source {name}: an option gives it {secret}, and the table alone says {told}, which could lead the secret "
+                f"elsewhere; give {_key(name, told)} as an option, too"
+            )
+    return declared
+
+
 def declaration(name: str, kind: str, settings: Mapping[str, str]) -> dict[str, str]:
     """The settings of a table that declare a source. Raises ConfigError."""
     if not _NAME.fullmatch(name):
         raise ConfigError(f"source {name[:80]!r}: a name has letters, digits, `_` and `-`, in parts with dots between")
-    for setting in settings:
+    for setting, value in settings.items():
         if not _NAME.fullmatch(setting) or "." in setting or setting in (_KIND, _FORGOTTEN):
             raise ConfigError(f"source {name}: {setting[:80]!r} cannot name a setting: use letters, digits and `_`")
-        if _SECRET.search(setting):
+        if _SECRET.search(setting) or _SECRET_VALUE.search(value):
             raise ConfigError(
                 f"source {name}: {setting} would be kept in the table, where every reader sees it; pass it as an option of "
                 "the command instead"
