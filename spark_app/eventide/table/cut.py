@@ -2,11 +2,13 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from eventide.table.open_table import OpenTable
 from eventide.table.table import Table
 from eventide_core.errors import ConfigError, TagNotFoundError, WatermarkNotFoundError, format_timestamp
+from eventide_core.service.facts.watermark_views import view_as_of_watermark
 from eventide_core.table.records.event_time import Moment, parse_threshold
 
 if TYPE_CHECKING:
@@ -19,14 +21,15 @@ if TYPE_CHECKING:
 class Cut:
     """`tables` as of one T, `threshold_ms`, which each of them has reached by its files and its sources.
 
-    `cut[table]` are the rows that the read-optimized view of T holds: everything before T, and with an exact cut at T
-    nothing else. Each view is found when the cut is made and stays what it was, whatever is written or compacted since. A
-    clean may remove its files, and then reading it fails; `tag` keeps them.
+    `cut[table]` are the rows of the newest read-optimized view of T: everything before T that had come when its compaction
+    was planned, and with an exact cut at T nothing else. Each view is found when the cut is made and stays what it was,
+    whatever is written or compacted since. A clean may remove its files, and then reading it fails; `tag` keeps them.
     """
 
     threshold_ms: int
     tables: tuple[Table, ...]
     _rows: Mapping[str, "Rows"]
+    _compactions: Mapping[str, str]
 
     def __getitem__(self, table: Table | str) -> "Rows":
         """The rows of one of the tables, which is given itself or by its URI. Raises ConfigError for another one."""
@@ -59,7 +62,9 @@ class Cut:
         return f"cut before {format_timestamp(self.threshold_ms)} of {', '.join(sorted(self._rows))}"
 
     def _keep(self, table: Table, name: str, about: str) -> "Tag":
-        return table.tag(name, as_of_watermark=self.threshold_ms, comments=about)
+        return table._application.savepoints.save_tag(
+            name, instant=None, before_ms=self.threshold_ms, comments=about, compaction=self._compactions[table.uri]
+        )
 
 
 def at(moment: Moment, tables: Iterable[Table]) -> Cut:
@@ -75,9 +80,12 @@ def at(moment: Moment, tables: Iterable[Table]) -> Cut:
         raise WatermarkNotFoundError(
             f"no cut before {format_timestamp(threshold_ms)}: {'; '.join(behind)}; compact up to T, or use an earlier T"
         )
+    views = {t.uri: view_as_of_watermark(t.state(), threshold_ms, is_newest=True) for t in chosen}
+    compactions = {uri: view.compaction.requested_time for uri, view in views.items()}
     # Planned once: a plan made later could find another view.
-    rows = {t.uri: replace(t.read_optimized(as_of_watermark=threshold_ms), plan_again=None) for t in chosen}
-    return Cut(threshold_ms, chosen, rows)
+    plans = {t.uri: partial(t._application.queries.as_of_watermark, threshold_ms, compactions[t.uri]) for t in chosen}
+    rows = {t.uri: replace(t._rows(plans[t.uri]), plan_again=None) for t in chosen}
+    return Cut(threshold_ms, chosen, rows, compactions)
 
 
 def _checked(tables: Iterable[Table]) -> tuple[Table, ...]:

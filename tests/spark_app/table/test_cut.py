@@ -9,7 +9,7 @@ import pytest
 
 import eventide
 from eventide import ConfigError, InvalidThresholdError, Table, WatermarkNotFoundError
-from eventide.table.maintenance import TableMaintenance
+from eventide.table.cut import Cut
 from eventide_core.errors import RefusedError
 from support.command_line import run
 from support.hourly_tables import EPOCH_MS, HOUR_MS, at, made, rows
@@ -29,6 +29,23 @@ def tables(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Table, Table
         table.upsert(rows(*early))  # the first file of a bucket is a base file
         table.upsert(rows(late))
     return orders, refunds
+
+
+def test_the_newest_view_of_t_is_read_and_kept(tables: tuple[Table, Table]) -> None:
+    """A late row is in the cut once a compaction at the same T has merged it; the cut before stays without it."""
+    for table in tables:
+        table.compact(before=at(2), cut="exact")
+    first = eventide.at(at(2), tables)
+    tables[0].upsert(rows(1.25))
+    tables[0].compact(before=at(2), cut="exact")
+    second = eventide.at(at(2), tables)
+    assert (hours(first[tables[0]].to_arrow()), hours(second[tables[0]].to_arrow())) == ([0, 1], [0, 1, 1.25])
+    for cut, name in ((first, "first"), (second, "second")):
+        cut.tag(name)
+        kept = tables[0].read_optimized(tag=name)
+        assert hours(kept.to_arrow()) == hours(cut[tables[0]].to_arrow())
+        for table in tables:
+            table.delete_tag(name)
 
 
 def test_each_table_is_read_as_of_the_same_time(tables: tuple[Table, Table]) -> None:
@@ -90,21 +107,27 @@ def test_a_cut_is_tagged_whole_or_not_at_all(tables: tuple[Table, Table], monkey
     _, refunds = tables
     for table in tables:
         table.compact(before=at(2), cut="exact")
-    kept = TableMaintenance.tag
+    keep = Cut._keep
 
-    def fails(table: Table, *args: Any, **more: Any) -> Any:
+    def fails(cut: Cut, table: Table, *names: str) -> Any:
         if table.uri == refunds.uri:
             raise RefusedError("no")
-        return kept(table, *args, **more)
+        return keep(cut, table, *names)
 
-    monkeypatch.setattr(TableMaintenance, "tag", fails)
-    with pytest.raises(RefusedError):
-        eventide.at(at(2), tables).tag("month")
+    with monkeypatch.context() as patch:
+        patch.setattr(Cut, "_keep", fails)
+        with pytest.raises(RefusedError):
+            eventide.at(at(2), tables).tag("month")
     assert [table.tags() for table in tables] == [(), ()]
-    monkeypatch.undo()
     tags = eventide.at(at(2), tables).tag("month")
     assert [tag.instant for tag in tags] == [table.tags()[0].instant for table in tables]
     assert eventide.at(at(2), tables).tag("month") == tags
+    refunds.delete_tag("month")
+    with monkeypatch.context() as patch:
+        patch.setattr(Cut, "_keep", fails)
+        with pytest.raises(RefusedError):
+            eventide.at(at(2), tables).tag("month")
+    assert [len(table.tags()) for table in tables] == [1, 0], "a tag of an earlier call stays"
 
 
 def test_a_run_that_was_killed_between_two_tags_is_ended_by_the_next_one(tables: tuple[Table, Table]) -> None:

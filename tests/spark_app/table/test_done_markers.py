@@ -53,6 +53,42 @@ def test_markers_go_to_another_directory_by_their_window(table: Table, tmp_path:
     assert json.loads((tmp_path / "elsewhere" / named(1)).read_bytes())["begin"].startswith("2023-11-14T23")
 
 
+def test_two_tables_share_neither_files_nor_ids(table: Table, tmp_path: Path, receiver: Receiver) -> None:
+    other = made(tmp_path, "other")
+    other.upsert(rows(0.5, 2.5))
+    other.compact(before=at(2), cut="exact")
+    place = {str(MARKER_TO): str(tmp_path / "elsewhere")}
+    mark(table, **place)
+    content = {path: path.read_bytes() for path in (tmp_path / "elsewhere").rglob("_SUCCESS")}
+    with pytest.raises(MarkerError, match=f"marks a window of .*{table.uri}: use another directory"):
+        mark(other, **place)
+    assert {path: path.read_bytes() for path in (tmp_path / "elsewhere").rglob("_SUCCESS")} == content
+    for one in (table, other):
+        mark(one, **{str(MARKER_TO): receiver.url})
+    ids = [call["id"] for call, *_ in receiver.calls]
+    assert len(set(ids)) == len(ids) == 4
+    assert {call["basis"] for call, *_ in receiver.calls} == {"files"}
+
+
+def test_markers_begin_where_they_began(table: Table) -> None:
+    assert mark(table, **{str(MARKER_SINCE): str(at(1))}) == [("done", 1)]
+    with pytest.raises(
+        ConfigError, match="the markers began with the window of 2023-11-14T23:00:00Z, not of 2023-11-15T00"
+    ):
+        mark(table, **{str(MARKER_SINCE): str(at(2))})
+
+
+def test_a_restore_to_before_all_views_withdraws_each_marker(tmp_path: Path) -> None:
+    found = made(tmp_path)
+    found.upsert(rows(0.5, 1.5, 2.5))
+    instant = found.state().timeline.writes[-1].requested_time
+    found.savepoint(instant)
+    found.compact(before=at(2), cut="exact")
+    assert mark(found) == [("done", 0), ("done", 1)]
+    found.restore(instant)
+    assert sorted(mark(found)) == [("reopened", 0), ("reopened", 1)]
+
+
 def test_since_leaves_out_earlier_windows(table: Table) -> None:
     assert mark(table, **{str(MARKER_SINCE): str(at(1))}) == [("done", 1)]
 
@@ -105,6 +141,9 @@ def test_a_round_of_the_service_marks_windows(table: Table) -> None:
         ("_SUCCESS", {}),
         ("%H/_SUCCESS", {}),
         ("%Y-%m-%d/_SUCCESS", {}),
+        ("%Y-%m-%dT%I/_SUCCESS", {}),
+        ("%Y/%m/%Y-%m-%dT%H/_SUCCESS", {}),
+        ("%Y-%m-%dT%H/_SUCCESS", {str(MARKER_ZONE): "Africa/Casablanca"}),
         ("%Y-%m-%dT%H/_SUCCESS", {str(MARKER_ZONE): "Europe/Berlin"}),
         ("/%Y-%m-%dT%H", {}),
         ("../%Y-%m-%dT%H", {}),
@@ -123,6 +162,10 @@ def test_a_secret_without_a_url_and_a_user_in_one_are_refused(table: Table) -> N
     with pytest.raises(ConfigError, match="contains a user") as failure:
         mark(table, **{str(MARKER_TO): "https://user:hush@example.com/hook"})
     assert "hush" not in str(failure.value)
+    for url in ("http://[::1", "https://a..b/hush", "https://example.com/hüsh", "https:///hush"):
+        with pytest.raises(ConfigError, match="is not a URL") as failure:
+            mark(table, **{str(MARKER_TO): url})
+        assert url not in str(failure.value)
 
 
 def test_a_copy_on_write_table_has_no_windows(tmp_path: Path) -> None:

@@ -357,6 +357,32 @@ def test_what_a_source_shows_of_its_secrets_is_masked(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("talking")
+def test_a_secret_of_an_option_goes_only_where_options_say(tmp_path: Path) -> None:
+    """Whoever writes the table's settings would else receive it."""
+    table = made(tmp_path)
+    table.sources.declare("orders", "talking", topic="trips", bootstrap_servers="stranger:9092")
+    secret = {"eventide.source.orders.sasl_password": "hunter2"}
+    with pytest.raises(ConfigError, match="the table alone says bootstrap_servers") as refused:
+        tuple(Table.open(table.uri, secret).sources)
+    assert "hunter2" not in str(refused.value)
+    (said,) = Table.open(table.uri, {**secret, "eventide.source.orders.bootstrap_servers": "own:9092"}).sources
+    assert "own:9092" in said.evidence
+
+
+@pytest.mark.usefixtures("talking")
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [("ssl_key_pem", "x"), ("at", "s3://key:word@lake/counts.csv"), ("pem", "-----BEGIN PRIVATE KEY-----")],
+)
+def test_a_declaration_keeps_no_secret_whatever_its_setting_is_called(tmp_path: Path, setting: str, value: str) -> None:
+    table = made(tmp_path)
+    with pytest.raises(ConfigError, match=f"{setting} would be kept in the table") as refused:
+        table.sources.declare("orders", "talking", **{setting: value})
+    assert value not in str(refused.value).removeprefix(f"source orders: {setting}")
+    assert not any(key.startswith("eventide.source") for key in Table.open(table.uri).properties)
+
+
+@pytest.mark.usefixtures("talking")
 def test_a_source_that_is_asked_is_stated_in_its_own_words(table: Table) -> None:
     with pytest.raises(InvalidThresholdError):
         table.upsert(rows(0), sources={"orders": "trips,0:1"})

@@ -15,8 +15,10 @@ from eventide_core.table.timeline.instant import Action, Instant
 _NAMED = 10  # the number of watermarks that an error names
 
 
-def view_as_of_watermark(state: TableState, threshold_ms: int) -> PublishedView:
-    """The view that answers T.
+def view_as_of_watermark(
+    state: TableState, threshold_ms: int, *, compaction: str | None = None, is_newest: bool = False
+) -> PublishedView:
+    """The view that answers T: the one that `compaction` left, if it is given, or of several the first or the newest.
 
     Raises WatermarkNotFoundError if none was published, CleanedHistoryError if its files are gone.
     """
@@ -26,8 +28,8 @@ def view_as_of_watermark(state: TableState, threshold_ms: int) -> PublishedView:
         view.cut_ms >= threshold_ms for view in active
     ):  # only then may an archived view contain fewer newer records
         answering = views_that_answer((*active, *_archived_views(state, threshold_ms)), threshold_ms)
-    for view in answering:
-        if _is_readable(state, view):
+    for view in reversed(answering) if is_newest else answering:
+        if compaction in (None, view.compaction.requested_time) and _is_readable(state, view):
             return view
     known = [view for view in active if _is_readable(state, view)]
     asked = format_timestamp(threshold_ms)

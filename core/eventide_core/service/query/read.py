@@ -60,13 +60,14 @@ class QueryService:
         has_logs = any(file_slice.log_files for file_slice in state.view.latest_slices())
         return replace(_plan(state, slices), completed=None if has_logs else _completed_with_unique_keys(state))
 
-    def as_of_watermark(self, threshold_ms: int) -> QueryPlan:
+    def as_of_watermark(self, threshold_ms: int, compaction: str | None = None) -> QueryPlan:
         """The rows of base files alone, as left by the compaction that answers T (action/freshness/watermark_view.py).
 
-        With the columns that the table had then. Raises WatermarkNotFoundError, CleanedHistoryError.
+        That is `compaction`, if it is given. With the columns that the table had then. Raises WatermarkNotFoundError,
+        CleanedHistoryError.
         """
         state = self._state()
-        view = view_as_of_watermark(state, threshold_ms)
+        view = view_as_of_watermark(state, threshold_ms, compaction=compaction)
         self._require_kept(state, last_write_of(state, view))
         slices = plan_slices(base_files_of(state, view), state.blocks())
         return _plan(state, slices, as_of=view.compaction.requested_time)

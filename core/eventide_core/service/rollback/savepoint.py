@@ -71,8 +71,12 @@ class Savepoints:
             _complete(self.files, state, instant, data, lease)
             return metadata
 
-    def save_tag(self, name: str, *, instant: str | None, before_ms: int | None, comments: str) -> Tag:
+    def save_tag(
+        self, name: str, *, instant: str | None, before_ms: int | None, comments: str, compaction: str | None = None
+    ) -> Tag:
         """Keeps the table under a name: as of `instant`, or its view as of watermark `before_ms`, or else as it is.
+
+        The view is the one that `compaction` left, if it is given.
 
         Of a view, the tag states whether it holds nothing at or after T. Raises as `save` and `view_as_of_watermark` do.
         """
@@ -83,7 +87,7 @@ class Savepoints:
                     raise InstantNotFoundError("nothing has been written yet, so there is nothing to keep")
                 instant = state.timeline.writes[-1].requested_time
             else:
-                view = view_as_of_watermark(state, before_ms)
+                view = view_as_of_watermark(state, before_ms, compaction=compaction)
                 instant = last_write_of(state, view)
                 exactness = self.exact.of(
                     base_files_of(state, view), state.shape(state.published_cut.event_time_field), before_ms
