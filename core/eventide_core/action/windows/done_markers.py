@@ -64,7 +64,7 @@ class WindowGate:
 
 
 def merged(spans: Iterable[Bounds]) -> tuple[Bounds, ...]:
-    """The same times in spans that are apart, in order."""
+    """Spans that are apart, in order, which hold the times of the given ones."""
     apart: list[Bounds] = []
     for first, last in sorted(spans):
         if apart and first <= apart[-1][1]:
