@@ -1,6 +1,7 @@
 """Marks the windows of a table as done where the options say so."""
 
 import hashlib
+from collections.abc import Callable
 
 from eventide.bootstrap import Application
 from eventide.table.window import window_terms
@@ -24,9 +25,12 @@ from eventide_core.ports import MarkerEvent, MarkerTarget
 from eventide_core.table.timeline.outcome_file import OUTCOME_DIRECTORY
 
 
-def mark_done(application: Application, options: Options) -> tuple[MarkerEvent, ...]:
+def mark_done(
+    application: Application, options: Options, goes_on: Callable[[], bool] = lambda: True
+) -> tuple[MarkerEvent, ...]:
     """The windows that were marked as done or reopened, in their order. Raises what `DoneMarkers.mark` raises.
 
+    It is asked before each one whether it `goes_on`.
     What has been marked is known by its length, zone, address and name: with another one, the markers begin again.
     """
     every, name, zone = options.get(MARKER_EVERY), options.get(MARKER_NAME), options.get(MARKER_ZONE)
@@ -53,7 +57,7 @@ def mark_done(application: Application, options: Options) -> tuple[MarkerEvent, 
         target = MarkerFiles(application.storage, name, zone_of_days, root, f"{OUTCOME_DIRECTORY}/done")
     else:
         target = MarkerFiles(open_storage(address, options, what="markers' directory"), name, zone_of_days, root)
-    return application.done_markers(target).mark(marker, terms)
+    return application.done_markers(target).mark(marker, terms, goes_on)
 
 
 def _calls(options: Options, table: str, marker: str) -> MarkerCalls | None:

@@ -20,6 +20,7 @@ keeps no state between rounds: if a process dies, the next round finds on the ta
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from eventide.bootstrap import Application
@@ -157,7 +158,7 @@ class TableService:
             "resume": self._resume,
             "compact": self._compact,
             "tag": lambda done, _: replace(done, tagged=application.watermark_tags.tag()),
-            "mark": self._mark,
+            "mark": partial(self._mark, is_leaving),
             "clean": lambda done, _: replace(done, deleted=application.cleaner.clean().deleted),
             "archive": lambda done, _: replace(done, archived=application.archiver.archive()),
             "freshness": self._freshness,
@@ -193,13 +194,17 @@ class TableService:
     def _schedule(self, done: Round, _: Progress) -> Round:
         return replace(done, idle=self.application.scheduler.schedule(self.request, is_for_later=True).idle)
 
-    def _mark(self, done: Round, _: Progress) -> Round:
+    def _mark(self, is_leaving: Callable[[], bool], done: Round, progress: Progress) -> Round:
         options = self.application.options
         if MARKER_EVERY not in options.values:
             return done
         from eventide.table.done_markers import mark_done
 
-        return replace(done, marked=mark_done(self.application, options))
+        def goes_on() -> bool:
+            progress.advance()  # a receiver may be slow, and the service lives
+            return not is_leaving()
+
+        return replace(done, marked=mark_done(self.application, options, goes_on))
 
     def _freshness(self, done: Round, _: Progress) -> Round:
         state = self.application.state()

@@ -135,6 +135,15 @@ def test_a_round_of_the_service_marks_windows(table: Table) -> None:
     assert [one["event"] for one in done.to_json()["marked"]] == ["done"] * 3
 
 
+def test_a_service_that_is_reported_to_end_marks_no_further_window(table: Table) -> None:
+    options = {**table.options, str(MARKER_EVERY): "1h"}
+    application = Table.open(table.uri, options)._application
+    answers = iter((True, False))
+    done = mark_done(application, Options(options), lambda: next(answers))
+    assert hours(done) == [("done", 0)]
+    assert mark(table) == [("done", 1)]
+
+
 @pytest.mark.parametrize(
     ("name", "more"),
     [

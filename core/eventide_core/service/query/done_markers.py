@@ -11,6 +11,7 @@ A crash before 3 leaves the window open, and the next runner tells the same even
 lease may tell an old event late. So the window of a runner that was overtaken is compared with the target in later rounds.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from eventide_core.action.windows.done_markers import Bounds, WindowGate, is_marked, next_mark
@@ -43,8 +44,10 @@ class DoneMarkers(WindowService):
     target: MarkerTarget
     _seen: list[_Seen] = field(default_factory=list[_Seen])
 
-    def mark(self, consumer: str, terms: WindowTerms) -> tuple[MarkerEvent, ...]:
-        """Tells the target all events that are due; at most a thousand. Returns them.
+    def mark(
+        self, consumer: str, terms: WindowTerms, goes_on: Callable[[], bool] = lambda: True
+    ) -> tuple[MarkerEvent, ...]:
+        """Tells the target all events that are due; at most a thousand, and while it `goes_on`. Returns them.
 
         Raises WindowTakenError while another runner tells one, MarkerError or StorageError if the target cannot be told,
         and what `next` raises.
@@ -52,7 +55,7 @@ class DoneMarkers(WindowService):
         files, told = ConsumerFiles(self.files.storage, consumer), list[MarkerEvent]()
         self._seen.clear()
         self._settle(files, terms)
-        while len(told) < _EVENTS_MAX:
+        while len(told) < _EVENTS_MAX and goes_on():
             progress = self._open(files, terms, take_over=False, renew=True)
             if progress is None:
                 break
