@@ -1,7 +1,7 @@
 """The facts of each log file: from the timeline if it has them, otherwise read once from the file."""
 
 import itertools
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, TypeVar
@@ -149,7 +149,7 @@ def _if_whole(blocks: BlockFilter, log: LogFile, summary: LogSummary | EventideE
         return summary
     if summary.nameless_from is not None and not blocks.is_left_by_the_dead(log.path, summary.nameless_from):
         return CorruptLogBlockError(torn_without_name(log.path, summary.nameless_from))
-    written = {} if blocks.writers is None else blocks.writers.of_logs.get(log.path, {})
+    written: Mapping[str, int] = {} if blocks.writers is None else blocks.writers.of_logs.get(log.path, {})
     is_final = blocks.writers is not None and blocks.writers.is_final
     torn = {i for i in summary.torn_instants if i in blocks.completed or (is_final and blocks.accepts(i))}
     lost = min(torn | (written.keys() - summary.instants), default=None)
