@@ -99,7 +99,7 @@ def _strict(values: Any, kind: Any) -> Any:
                 raise ValueError(f"field {own.name!r} is null")
         return pa.StructArray.from_arrays(fields, fields=list(kind), mask=values.is_null())
     if pa.types.is_list(kind):
-        lengths = pc.fill_null(pc.list_value_length(values), 0)
+        lengths: Any = pc.list_value_length(values).fill_null(0)
         offsets = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths)])
         elements = _strict(pc.list_flatten(values), kind.value_type)
         return pa.ListArray.from_arrays(offsets, elements, type=kind, mask=values.is_null())
