@@ -37,7 +37,7 @@ def test_large_tables_of_a_fleet_share_a_session_and_small_ones_need_none(
     run_map = SparkEngine.map
 
     def noted(self: SparkEngine, function: Callable[[Any], Any], items: Sequence[Any], **rest: Any) -> list[Any]:
-        on_spark.append((self.session, [getattr(item, "new_base_path", None) for item in items]))
+        on_spark.append((self.session, [getattr(item, "op", None) for item in items]))
         return run_map(self, function, items, **rest)
 
     monkeypatch.setattr(SparkEngine, "map", noted)
@@ -48,7 +48,7 @@ def test_large_tables_of_a_fleet_share_a_session_and_small_ones_need_none(
     assert {one["table"]: (one["state"], one["error"]) for one in done} == dict.fromkeys(
         ("large", "large too", "small"), ("compacted", None)
     ), served.stderr
-    merges = [session for session, paths in on_spark if any(paths)]
+    merges = [session for session, planned in on_spark if any(planned)]
     assert len(merges) == 2
     assert len(set(map(id, merges))) == 1
     for path in tables:
