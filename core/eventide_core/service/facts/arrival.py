@@ -19,6 +19,7 @@ from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.files.own_file import decoded_own, encoded_own
 from eventide_core.table.settings.declared_sources import IDLE, STATED, TABLE, DeclaredSource, sources_for
 from eventide_core.table.settings.table_config import TableConfig
+from eventide_core.table.timeline.archived_timeline import END_OF_TIME
 from eventide_core.table.timeline.commit_metadata import CommitMetadata
 from eventide_core.table.timeline.instant import Instant
 from eventide_core.table.timeline.source_notes import SOURCE_PREFIX, SourceNote, latest_notes, notes_in
@@ -122,7 +123,7 @@ class ArrivalReader:
         A statement outlives its commit: it stands for that.
         """
         completed = {write: write.completion_time or write.requested_time for write in state.timeline.writes}
-        asked = [write for write in completed if not before or completed[write] < before]
+        asked = {write for write in completed if not before or completed[write] < before}
         commits = [
             StatedCommit(
                 write.requested_time,
@@ -136,12 +137,11 @@ class ArrivalReader:
         if statement is not None and moment_ms is not None and state.timeline.is_archived(statement.stated_at):
             texts = stated({statement.name: statement.text})
             commits.append(StatedCommit(statement.stated_at, moment_ms, texts))
-        # Rows are counted as of an instant: before all writes that completed later.
-        later = min((write.requested_time for write in completed if write not in asked), default=None)
-        until = (write.requested_time for write in asked if later is None or write.requested_time < later)
-        return SourceQuestion(
-            tuple(commits), now_ms, self.count_rows(state, max(until, default="") if before else None)
-        )
+        until: str | None = None
+        if before:  # rows are counted as of an instant: before all writes that completed later
+            later = min((write.requested_time for write in completed.keys() - asked), default=END_OF_TIME)
+            until = max((write.requested_time for write in asked if write.requested_time < later), default="")
+        return SourceQuestion(tuple(commits), now_ms, self.count_rows(state, until))
 
     def _completed_ms(self, state: TableState, write: Instant) -> int:
         put_ms = state.timeline.put_ms.get(write.requested_time)
