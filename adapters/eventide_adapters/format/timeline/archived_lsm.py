@@ -13,11 +13,12 @@
 """
 
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from eventide_adapters.format.avro.reading_limits import INSTANTS_A_BYTE_MAX, check_parquet, within_memory
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec, read_json
@@ -44,6 +45,8 @@ from eventide_core.table.timeline.layout import Layout
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
+
+T = TypeVar("T")
 
 _TIMES: Final = ("instantTime", "completionTime", "action")
 _METADATA: Final = "metadata"
@@ -101,14 +104,18 @@ class LsmArchivedTimeline:
             yield from (waiting.pop(time) for time in sorted(ready, reverse=True))
 
     def commit(self, requested_time: str) -> CommitMetadata | None:
+        return self._of_current(partial(self._commit_in, requested_time))
+
+    def _of_current(self, read: Callable[[Sequence[HistoryFileName]], T]) -> T:
+        """What is read of the current files; of later ones if a merge removes these meanwhile."""
         while True:
             files = self._manifest()
             try:
-                return self._commit_in(files, requested_time)
+                return read(files)
             except MissingFileError as error:
                 self._look_again(files, error)
 
-    def _commit_in(self, files: Sequence[HistoryFileName], requested_time: str) -> CommitMetadata | None:
+    def _commit_in(self, requested_time: str, files: Sequence[HistoryFileName]) -> CommitMetadata | None:
         for file in files:
             if file.may_hold(requested_time, requested_time):
                 group = self._of(file).row_groups.get(requested_time)
@@ -120,13 +127,11 @@ class LsmArchivedTimeline:
         return None
 
     def undone(self, begin: str) -> frozenset[str]:
-        while True:
-            files = self._manifest()
-            try:
-                paths = [f"{self.directory}/{file.name}" for file in files if file.may_hold(begin, END_OF_TIME)]
-                return frozenset(chain.from_iterable(map(self._undone_in, paths)))
-            except MissingFileError as error:
-                self._look_again(files, error)
+        def read(files: Sequence[HistoryFileName]) -> frozenset[str]:
+            paths = [f"{self.directory}/{file.name}" for file in files if file.may_hold(begin, END_OF_TIME)]
+            return frozenset(chain.from_iterable(map(self._undone_in, paths)))
+
+        return self._of_current(read)
 
     def _undone_in(self, path: str) -> Iterator[str]:
         with _open(self.storage, path) as file:
