@@ -15,7 +15,7 @@ from datetime import datetime
 
 from eventide_core.errors import format_timestamp
 from eventide_core.table.records.event_time import EventTimeRange, Moment, datetime_of, parse_threshold
-from eventide_core.table.timeline.source_progress import FILES, SourceProgress
+from eventide_core.table.timeline.source_progress import SourceProgress, basis_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +50,8 @@ class Freshness:
 
     @property
     def basis(self) -> str:
-        """On what the watermark rests: the table's "files" alone, or also "sources", which say how far they have come."""
-        return "sources" if self.sources else FILES
+        """On what the watermark rests: "files" or "sources" (`basis_of`)."""
+        return basis_of(self.sources)
 
     @property
     def watermark(self) -> datetime | None:

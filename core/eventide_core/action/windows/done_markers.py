@@ -19,7 +19,7 @@ from itertools import chain
 from eventide_core.action.windows.calendar import WindowCalendar
 from eventide_core.action.windows.progress import ConsumerProgress
 from eventide_core.table.records.event_time import EventTimeRange
-from eventide_core.table.timeline.source_progress import FILES, SourceProgress
+from eventide_core.table.timeline.source_progress import SourceProgress, basis_of
 
 Bounds = tuple[int, int]
 
@@ -49,7 +49,7 @@ class WindowGate:
             None if cut_ms is None else min([cut_ms, *known]),
             len(known) == len(bounds) and not any(one.unreadable_records for one in ranges),
             merged((one.min_ms, one.max_ms) for one in ranges if one.min_ms is not None and one.max_ms is not None),
-            "sources" if sources else FILES,
+            basis_of(sources),
         )
 
     def holds(self, window: Bounds) -> bool:

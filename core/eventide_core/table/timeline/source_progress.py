@@ -1,5 +1,6 @@
 """How far a source of a table has come, and by which evidence."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -39,3 +40,8 @@ class SourceProgress:
             return replace(self, evidence=f"{self.evidence}; silent for longer than counts as progress")
         evidence = f"{self.evidence}; its silence since then counts as progress"
         return replace(self, progress_ms=self.progress_ms + silent_ms, evidence=evidence)
+
+
+def basis_of(sources: Sequence[SourceProgress]) -> str:
+    """On what a watermark rests: the table's "files" alone, or also "sources", which say how far they have come."""
+    return "sources" if sources else FILES
