@@ -457,17 +457,22 @@ def other_engine(monkeypatch: pytest.MonkeyPatch) -> Callable[[Table, str, float
     return write
 
 
-def test_a_commit_repeats_also_what_only_the_archive_has(
-    table: Table, other_engine: Callable[[Table, str, float], None]
-) -> None:
-    other_engine(table, "refunds", 1)
+def archive_all(table: Table, write: Callable[[], None]) -> None:
+    """Archives the writes so far behind others, and compactions that repeat nothing."""
     for _ in range(8):
-        other_engine(table, "orders", 2)
+        write()
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(TableState, "carried_metadata", lambda *_, **__: {})
             table.compact(before=at(9))
         table.clean()
         table.archive()
+
+
+def test_a_commit_repeats_also_what_only_the_archive_has(
+    table: Table, other_engine: Callable[[Table, str, float], None]
+) -> None:
+    other_engine(table, "refunds", 1)
+    archive_all(table, lambda: other_engine(table, "orders", 2))
     assert [one.name for one in table.state().said_of_sources().statements] == ["orders"]
     assert [one.name for one in table.sources] == ["orders", "refunds"]
     table.upsert(rows(3))
@@ -494,13 +499,7 @@ def test_of_archived_statements_the_one_that_completed_last_counts(
         other_engine(table, "orders", 2)
         application.append.complete(opened)
     assert [one.progress_ms for one in table.sources] == [at(1)]
-    for _ in range(8):
-        other_engine(table, "", 2)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(TableState, "carried_metadata", lambda *_, **__: {})
-            table.compact(before=at(9))
-        table.clean()
-        table.archive()
+    archive_all(table, lambda: other_engine(table, "", 2))
     assert not table.state().said_of_sources().statements
     assert [one.progress_ms for one in table.sources] == [at(1)]
 
