@@ -326,8 +326,7 @@ def open_kafka(name: str, given: Mapping[str, str]) -> KafkaSource:
             f"source {name}: {unknown.replace('.', '_')[:80]!r} is not a setting of this kind; it takes topic, latency, "
             f"writer and, with `_` for each dot, {', '.join(sorted(_CLIENT))}"
         )
-    for setting in ("bootstrap.servers", "topic", "latency"):
-        key = setting.replace(".", "_")
+    for key in ("bootstrap_servers", "topic", "latency"):
         if not given.get(key):
             raise ConfigError(f"source {name}: {key} is missing: a source of the kind {KIND} needs it")
     kafka = _kafka()

@@ -439,11 +439,12 @@ def _check_terms(consumer: str, progress: ConsumerProgress, terms: WindowTerms) 
             f"the consumer {consumer} has windows of {duration_text(progress.seconds)} in {progress.zone}, not of "
             f"{duration_text(terms.calendar.seconds)} in {terms.zone}: use another consumer for these"
         )
-    begun_ms = None if progress.marks is None or terms.since_ms is None else progress.begun_ms
-    if begun_ms is not None and terms.since_ms is not None and terms.calendar.begin_of(terms.since_ms) != begun_ms:
+    if progress.marks is None or progress.begun_ms is None or terms.since_ms is None:
+        return
+    if terms.calendar.begin_of(terms.since_ms) != progress.begun_ms:
         raise ConfigError(
-            f"the markers began with the window of {format_timestamp(begun_ms)}, not of {format_timestamp(terms.since_ms)}: "
-            "use another directory or name for these"
+            f"the markers began with the window of {format_timestamp(progress.begun_ms)}, not of "
+            f"{format_timestamp(terms.since_ms)}: use another directory or name for these"
         )
 
 

@@ -77,10 +77,11 @@ def held_json(fresh: Freshness, prefix: str = "") -> dict[str, Any]:
     """What the sources leave of a watermark, each key with this prefix; nothing without a source."""
     if not fresh.sources:
         return {}
-    found = (fresh.watermark_ms, fresh.files_watermark_ms, fresh.held_back_by)
-    return dict(
-        zip((f"{prefix}watermark_ms", f"{prefix}files_watermark_ms", f"{prefix}held_back_by"), found, strict=True)
-    )
+    return {
+        f"{prefix}watermark_ms": fresh.watermark_ms,
+        f"{prefix}files_watermark_ms": fresh.files_watermark_ms,
+        f"{prefix}held_back_by": fresh.held_back_by,
+    }
 
 
 def held_lines(fresh: Freshness) -> list[str]:
