@@ -372,7 +372,7 @@ class CatalogError(EventideError, ConnectionError):
 class MarkerError(EventideError, ConnectionError):
     """A URL that is called when a window is done, or reopened, did not take the event; the table is not affected.
 
-    The event is told again with the next round of `serve`, or the next `mark-done`, and no later one before it.
+    The event is sent again with the next round of `serve`, or the next `mark-done`, and no later one before it.
     """
 
 

@@ -1,6 +1,6 @@
 """Tells a URL of each window that is done or reopened, by a POST of JSON.
 
-    X-Eventide-Event       <marker>-<digest of the table's URI>-<number>: the same when the event is told again
+    X-Eventide-Event       <marker>-<digest of the table's URI>-<number>: the same when the event is sent again
     X-Eventide-Signature   sha256=<HMAC-SHA256 of the body by the secret, in hex>, if there is a secret
 
 Any answer of 200 to 299 takes the event. No redirect is followed. A call that fails, by the connection or an answer of 408,
@@ -48,7 +48,7 @@ class MarkerCalls:
             if pause is None or is_final:
                 raise MarkerError(
                     f"{urlsplit(self.url).hostname} did not take the event {event.number}, that the window from "
-                    f"{format_timestamp(event.begin_ms)} on is {event.kind}: {failure}; it is told again later"
+                    f"{format_timestamp(event.begin_ms)} on is {event.kind}: {failure}; it is sent again later"
                 )
             self.sleep(pause)
 
