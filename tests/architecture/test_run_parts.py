@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from support.child_processes import environment
 from support.run_parts import AskedParts, KeptParts
 
 END_TIMEOUT_SECONDS = 60
@@ -90,7 +91,7 @@ with server(command, Path({str(tmp_path / "log")!r}), Path({str(started)!r}).exi
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        env=environment(),
     )
     with run:
         assert run.stdout is not None

@@ -4,7 +4,6 @@
 """
 
 import itertools
-import os
 import secrets
 import subprocess
 import sys
@@ -29,6 +28,7 @@ from eventide.testing.simulation.world import Outcome, run_world
 from eventide_core.action.freshness.freshness import COMPLETE
 from eventide_core.service.facts.freshness import FreshnessReader
 from support.campaign import CAMPAIGN
+from support.child_processes import environment
 from support.mutants.of_worlds import MUTANTS_OF_WORLDS, found_by
 from support.reach import reached
 
@@ -124,7 +124,7 @@ def test_the_same_seed_gives_the_same_trace_byte_by_byte(tmp_path: Path) -> None
         ]
         done = subprocess.run(
             command,
-            env={**os.environ, "PYTHONHASHSEED": trace.name, "PYTHONPATH": os.pathsep.join(sys.path)},
+            env=environment(PYTHONHASHSEED=trace.name),
             check=False,
         )
         assert done.returncode == 0

@@ -7,7 +7,6 @@ here: its arguments are accepted, and other tests use a real one.
 """
 
 import doctest
-import os
 import re
 import shlex
 import subprocess
@@ -20,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from eventide import ConfigError
+from support.child_processes import environment
 from support.command_line import run
 
 _PASSED_OVER = ("python", "pip", ".", "git", "./run")
@@ -110,7 +110,7 @@ class Commands:
         done = subprocess.run(
             [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words],
             cwd=self.directory,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            env=environment(),
             capture_output=True,
             text=True,
             check=False,

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from eventide.cli import main
+from support.child_processes import environment
 
 _ONE_THREAD: Final = {"OPENBLAS_NUM_THREADS": "1"}
 """NumPy's library starts its threads again after a fork, and interrupts the process if it can't."""
@@ -51,7 +52,7 @@ class LittleMemory:
 def little_memory() -> Iterator[LittleMemory]:
     with subprocess.Popen(
         [sys.executable, "-m", __name__],
-        env={**os.environ, **_ONE_THREAD, "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)},
+        env=environment(**_ONE_THREAD),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

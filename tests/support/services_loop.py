@@ -3,7 +3,6 @@
 Prints one line per round. Each round replaces the slices, removes the previous ones, and archives instants.
 """
 
-import os
 import subprocess
 import sys
 import threading
@@ -13,6 +12,7 @@ from itertools import count
 from pathlib import Path
 
 from eventide import Table
+from support.child_processes import environment
 from support.small_table import LATER_MS, SOON, rows
 
 # A service that is only slow isn't dead.
@@ -34,7 +34,7 @@ def services(path: Path) -> Iterator[Callable[[], int]]:
     """A process that runs rounds during the block. Yields a function that returns the number of rounds so far."""
     process = subprocess.Popen(
         [sys.executable, "-m", "support.services_loop", str(path)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)},
+        env=environment(),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from eventide import Table
 from eventide.cli import main
 from eventide_core.errors import EventideError
+from support.child_processes import environment
 
 _WRITING = os.O_WRONLY | os.O_RDWR
 _ASLEEP_SECONDS = 600
@@ -50,7 +51,7 @@ def stopped(suffix: str, *words: object) -> Iterator[subprocess.Popen[str]]:
     """A process that runs `eventide` with these arguments, and stands still before it makes such a file."""
     process = subprocess.Popen(
         [sys.executable, "-m", "support.stopped", suffix, *map(str, words)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)},
+        env=environment(),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,

@@ -1,4 +1,3 @@
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +11,7 @@ from eventide_adapters.storage.open import open_storage
 from eventide_adapters.storage.secret_texts import without_secrets
 from eventide_core.config import Options
 from eventide_core.errors import ConfigError
+from support.child_processes import environment
 
 NONE = Options({})
 
@@ -110,9 +110,8 @@ except ConfigError as error:
 
 
 def test_only_a_table_on_s3_needs_its_package_and_the_error_names_it() -> None:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_S3FS], env=environment, capture_output=True, text=True, check=False
+        [sys.executable, "-c", WITHOUT_S3FS], env=environment(), capture_output=True, text=True, check=False
     )
     assert f"s3fs: run `{install_command('s3')}`" in done.stderr
     assert "Traceback" not in done.stderr

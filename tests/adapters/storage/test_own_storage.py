@@ -1,6 +1,5 @@
 """The custom storage in docs/storage.md runs unchanged."""
 
-import os
 import re
 import subprocess
 import sys
@@ -10,6 +9,7 @@ import pytest
 
 from eventide.testing.storage_contract import StorageContract
 from eventide_adapters.storage.memory import MemoryStorage
+from support.child_processes import environment
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "storage.md"
 
@@ -41,7 +41,7 @@ def test_the_documented_test_holds_ones_own_storage_to_the_contract(tmp_path: Pa
             "test_mine.py",
         ],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        env=environment(),
         capture_output=True,
         text=True,
         check=False,

@@ -1,7 +1,6 @@
 """The command line: the output of each verb, the end of each failure, and what is never shown or written."""
 
 import json
-import os
 import subprocess
 import sys
 import threading
@@ -14,6 +13,7 @@ from eventide import Table
 from eventide_adapters.storage.secret_texts import HIDDEN
 from eventide_core.config import CUT
 from support import golden
+from support.child_processes import environment
 from support.command_line import content_of, run, run_json
 
 pytestmark = pytest.mark.slow
@@ -354,7 +354,7 @@ def test_a_process_on_spark_prints_one_document_and_no_noise(table_9: Path) -> N
 
 def test_a_reader_that_has_seen_enough_is_no_failure(table_9: Path) -> None:
     command = [sys.executable, "-m", "eventide", "read", str(table_9), "--output", "json"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=_environment()) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         process.stdout.close()
@@ -363,10 +363,5 @@ def test_a_reader_that_has_seen_enough_is_no_failure(table_9: Path) -> None:
 
 def _process(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "eventide", *words], capture_output=True, text=True, check=False, env=_environment()
+        [sys.executable, "-m", "eventide", *words], capture_output=True, text=True, check=False, env=environment()
     )
-
-
-def _environment() -> dict[str, str]:
-    """The packages of this tree, also where they are not installed."""
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}

@@ -1,7 +1,6 @@
 """A fleet of real tables on disk: its service, and its status."""
 
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -14,6 +13,7 @@ from typing import Any
 import pytest
 
 from eventide import Table
+from support.child_processes import environment
 from support.command_line import content_of, run, run_json
 from support.small_table import SOON, make, rows, seen
 
@@ -124,9 +124,8 @@ def test_a_fleet_remembers_costs_and_errors_from_run_to_run(made: Path, tmp_path
 
 def test_sigterm_ends_a_fleet_that_waits(made: Path, tmp_path: Path) -> None:
     path = fleet_file(tmp_path, made, 1)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     command = [sys.executable, "-m", "eventide", "serve", "--fleet", str(path), "--engine", "local", "--output", "json"]
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as service:
+    with subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, text=True) as service:
         assert service.stdout is not None
         assert {json.loads(service.stdout.readline())["table"] for _ in range(2)} == {"t00", "none"}
         service.send_signal(signal.SIGTERM)

@@ -1,7 +1,6 @@
 """A fleet's process that is ended while its first compaction merges."""
 
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from eventide import Table
+from support.child_processes import environment
 from support.command_line import run
 from support.small_table import SOON, make, rows, seen
 
@@ -32,10 +32,9 @@ def served(directory: Path) -> tuple[Path, subprocess.Popen[str]]:
     parts += [f'"{key}" = "{value}"\n' for key, value in SOON.items()]
     parts += [f"[[table]]\nuri = '{directory / f't{number}'}'\n" for number in range(COUNT)]
     fleet.write_text("".join(parts), encoding="utf-8")
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     command = [sys.executable, "-m", "support.held_merge", str(directory / "go_on")]
     command += ["serve", "--fleet", str(fleet), "--engine", "local", "--output", "json"]
-    service = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    service = subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     while not (directory / "go_on.started").exists():
         assert service.poll() is None, service.communicate()[1]
         time.sleep(0.01)

@@ -17,6 +17,7 @@ from uuid import uuid4
 import pytest
 
 from eventide import Table
+from support.child_processes import environment
 from support.command_line import run
 from support.hourly_tables import made
 from support.servers.kafka_server import KafkaServer
@@ -44,6 +45,7 @@ class Pipeline:
         with (self.directory / f"{name}.log").open("ab") as log:
             self.running[name] = subprocess.Popen(
                 [sys.executable, *words, *(("--engine", "local") if name == "serve" else ())],
+                env=environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -1,7 +1,6 @@
 """A table in a catalog: a real Hive Metastore by Thrift, the same through a SparkSession, and one in memory that fails."""
 
 import json
-import os
 import subprocess
 import sys
 from contextlib import closing
@@ -19,6 +18,7 @@ from eventide_core.errors import CatalogError
 from eventide_core.service.maintenance.sync import CatalogSync
 from eventide_core.table.catalog.catalog_table import CatalogColumn, CatalogPartition, CatalogTable
 from support.catalogs import MemoryCatalog, counting
+from support.child_processes import environment
 from support.command_line import run, run_json
 from support.servers.hive_metastore import HiveMetastoreServer
 from support.servers.server_process import free_ports
@@ -222,11 +222,9 @@ def test_a_spark_session_with_hive_support_syncs_as_thrift_does(
 ) -> None:
     make(tmp_path / "t", 9).upsert(rows(("k0", -9, "base"), ("k1", -9, "base")))
 
-    environment = {**os.environ, "JAVA_HOME": find_java_home(), "PYTHONPATH": os.pathsep.join(sys.path)}
+    own = environment(JAVA_HOME=find_java_home())
     words = [sys.executable, str(BY_SPARK), str(tmp_path / "t"), hive_metastore.uri, "by_spark"]
-    ended = subprocess.run(
-        words, env=environment, capture_output=True, text=True, timeout=300, cwd=tmp_path, check=False
-    )
+    ended = subprocess.run(words, env=own, capture_output=True, text=True, timeout=300, cwd=tmp_path, check=False)
 
     assert ended.returncode == 0, ended.stderr[-3000:]
     told = json.loads(ended.stdout)

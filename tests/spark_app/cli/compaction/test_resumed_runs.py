@@ -17,6 +17,7 @@ from eventide_core.errors import BusyError, InvalidRecordError, NothingToDoError
 from eventide_core.ports import NoProgress
 from eventide_core.service.transaction.outcome import Outcome, claim_outcome
 from eventide_core.table.settings.write_shape import WriteOperation
+from support.child_processes import environment
 from support.command_line import content_of, run, run_json
 from support.on_disk import expire_heartbeats_of
 from support.small_table import LATER_MS, OPTIONS, make, rows, seen
@@ -49,8 +50,7 @@ def leave_heartbeat_of_dead_process(table: Table, instant: str) -> None:
     code = (
         "import sys\nfrom eventide.bootstrap import assemble\nassemble(sys.argv[1], {}).heartbeats.start(sys.argv[2])\n"
     )
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    subprocess.run([sys.executable, "-c", code, table.uri, instant], check=True, env=environment)
+    subprocess.run([sys.executable, "-c", code, table.uri, instant], check=True, env=environment())
 
 
 def test_what_a_dead_run_left_is_ended_first_and_then_what_was_asked(table: Table) -> None:

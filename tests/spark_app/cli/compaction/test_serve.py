@@ -1,7 +1,6 @@
 """The table service, by its command line: what a round does, and what it ends. It is killed in test_random_kills."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -23,6 +22,7 @@ from eventide_core.ports import NoProgress
 from eventide_core.service.transaction.outcome import Outcome, claim_outcome
 from eventide_core.table.settings.write_shape import WriteOperation
 from eventide_core.table.timeline.instant import Action
+from support.child_processes import environment
 from support.command_line import content_of, run, run_json
 from support.small_table import HOUR_MS, OPTIONS, SERVE, SOON, make, rows, seen
 
@@ -166,9 +166,8 @@ def test_a_service_that_is_reported_to_end_begins_no_further_step(tmp_path: Path
 
 def test_sigterm_ends_a_service_that_waits(tmp_path: Path) -> None:
     make(tmp_path / "t", 9).upsert(rows(("k0", -9, "base")))
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     command = [sys.executable, "-m", "eventide", "serve", str(tmp_path / "t"), *SERVE]
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as service:
+    with subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, text=True) as service:
         assert service.stdout is not None
         assert json.loads(service.stdout.readline())["state"] == "compacted"
         service.send_signal(signal.SIGTERM)
