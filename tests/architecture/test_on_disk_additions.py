@@ -1,4 +1,4 @@
-"""docs/on_disk_format.md specifies each file and key that eventide adds to a Hudi table."""
+"""docs/on_disk_additions.md specifies each file and key that eventide adds to a Hudi table."""
 
 import ast
 import re
@@ -11,8 +11,7 @@ from eventide_core.table.files.own_file import VERSION
 from support.release_tables import STATES, made
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs/on_disk_format.md").read_text()
-ADDITIONS = PAGE.partition("## What eventide adds")[2].partition("\n## The table")[0]
+ADDITIONS = (ROOT / "docs/on_disk_additions.md").read_text()
 KEY = re.compile(r"(hoodie\.(ro|eventide)|eventide)\.[a-z_.]*[a-z_.=]")
 WRITERS = ("core/eventide_core/table", "core/eventide_core/service", "adapters/eventide_adapters/format")
 
