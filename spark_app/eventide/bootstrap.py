@@ -235,7 +235,7 @@ class Application:
         )
 
     def done_markers(self, target: "MarkerTarget") -> "DoneMarkers":
-        """What tells the target which windows are done."""
+        """What sends the target the windows that are done."""
         from eventide_adapters.format.comparison.window_content import ArrowWindowContent
         from eventide_core.service.query.done_markers import DoneMarkers
 

@@ -65,7 +65,7 @@ class StorageCheck:
 
     `capabilities` are the names of those of the port, in lower case. `checks` has every guarantee in the order of the
     contract. `costs` is empty for a store that can't create a file exclusively. `modified_step_ms` is the granularity of
-    modification times, `clock_offset_ms` the store's clock minus this one's; None if the store's times are no clock's.
+    modification times, `clock_offset_ms` the store's clock minus this one's; None if the store's times aren't a clock's.
     """
 
     uri: str

@@ -105,7 +105,7 @@ def test_hudi_continues_a_metadata_table_that_eventide_made(
         truth |= {row["id"]: row for row in changed.to_pylist()}
         check()
     reader = MetadataTableReader.load(LocalStorage(path))
-    assert set(reader.facts.timeline.instants) >= set(made), "Hudi made the metadata table anew"
+    assert set(reader.facts.timeline.instants) >= set(made), "Hudi made the metadata table again"
     assert {"files", "record_index", "bloom_filters"} <= set(reader.facts.partitions)
     assert any(i.action is Action.COMMIT for i in reader.facts.timeline.completed), "Hudi has not compacted it"
     reached(f"rebuilt metadata tables that Hudi {judge.version} continued")

@@ -347,7 +347,7 @@ def _listed(bench: Bench) -> Mapping[str, Mapping[str, int]] | None:
 
 
 @pytest.mark.parametrize("version", damages.LAYOUTS)
-def test_a_broken_metadata_table_is_made_anew(version: int) -> None:
+def test_a_broken_metadata_table_is_made_again(version: int) -> None:
     bench, sound, table = table_to_damage(version, LinkChoice.COPY, has_metadata_table=True)
     bench.load(sound)
     rows, listing = rows_of(bench.process()), _listed(bench)

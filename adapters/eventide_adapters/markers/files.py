@@ -79,7 +79,7 @@ def check_name(name: str, zone: tzinfo, seconds: int, begin_of: Callable[[int], 
 
 
 def _is_told(begin: datetime, name: str) -> bool:
-    """Whether the name tells when the window begins."""
+    """Whether the name has the begin of the window."""
     try:
         named = datetime.strptime(begin.strftime(name), name)  # noqa: DTZ007 - the zone follows
     except (ValueError, re.error):

@@ -43,7 +43,7 @@ class _Directory:
 class _Files:
     """The state that all storages of one name share. `directories` includes the root.
 
-    `infos` are of files that have been listed, and are no links.
+    `infos` are of files that have been listed, and aren't links.
     """
 
     now_ms: Callable[[], int]

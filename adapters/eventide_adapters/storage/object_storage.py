@@ -69,7 +69,7 @@ class ObjectStorage:
         return self._capabilities
 
     def list(self, directory: str) -> tuple[FileInfo, ...]:
-        """Omits keys that end with `/`, by which some tools mark a directory, and keys that are no path.
+        """Omits keys that end with `/`, by which some tools mark a directory, and keys that aren't paths.
 
         A part of a key may be "", "." or "..". Hadoop's clients don't reach such keys, and a walk would leave the directory.
         """

@@ -75,7 +75,7 @@ def _refuse_half_a_scheme(uri: str, what: str) -> None:
         return
     cure = "/lake/trips" if name.lower() == "file" else f"//{path.lstrip('/')}"
     raise ConfigError(
-        f"the {what} {without_secrets(uri, ())!r} is no URI: write {without_secrets(f'{name}:{cure}', ())}, "
+        f"the {what} {without_secrets(uri, ())!r} isn't a URI: write {without_secrets(f'{name}:{cure}', ())}, "
         f"or ./{without_secrets(uri, ())} for a local directory of that name"
     )
 

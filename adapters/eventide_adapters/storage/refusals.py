@@ -21,7 +21,7 @@ _KINDS: Final = frozenset(
         "RefreshError",
         "ClientAuthenticationError",
         "CredentialUnavailableError",
-        # An account key that is no key.
+        # A malformed account key.
         "AzureSigningError",
         # HDFS's names, as WebHDFS returns them.
         "AccessControlException",

@@ -39,7 +39,7 @@ def may_be_secret(key: str) -> bool:
 def secrets_in(
     settings: Iterable[tuple[str, str]], is_secret: Callable[[str], bool] = may_be_secret
 ) -> tuple[str, ...]:
-    """The values that no text may show. The ID of an access key is no secret, and if it is short, it may be any word."""
+    """The values that no text may show. The ID of an access key isn't a secret, and if it is short, it may be any word."""
     return tuple(
         value
         for key, value in settings

@@ -31,5 +31,5 @@ MARKER_LEASE = Option(
     "eventide.done.marker.lease",
     TEXT,
     "1m",
-    "How long other services wait for one that may be dead while it tells an event.",
+    "How long other services wait for one that may be dead while it sends an event.",
 )

@@ -30,7 +30,7 @@ E = TypeVar("E", bound=StrEnum)
 class OptionType(Generic[T_co]):
     """What values an option takes. `name` is for the reference page, `allowed` completes "is not ...".
 
-    `read` raises ValueError for a text that is no such value. `choices` are all there are, or empty.
+    `read` raises ValueError for a text that isn't such a value. `choices` are all there are, or empty.
     """
 
     name: str

@@ -14,7 +14,7 @@ _OFFSET = re.compile(r"(?:UTC|GMT)?([+-])(\d{1,2})(?::?(\d{2}))?", re.ASCII | re
 
 
 def duration_seconds(text: str) -> int | None:
-    """What 90s, 30m, 2h, 1d, 1d12h or 0 is in seconds; None for what is no duration."""
+    """What 90s, 30m, 2h, 1d, 1d12h or 0 is in seconds; None if it isn't a duration."""
     if text == "0":
         return 0
     if not _DURATION.fullmatch(text):

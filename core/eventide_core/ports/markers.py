@@ -32,5 +32,5 @@ class MarkerTarget(Protocol):
         ...
 
     def settle(self, begin_ms: int, end_ms: int, *, is_done: bool) -> None:
-        """Makes what is there agree, if a process that was paused may have told an old event late."""
+        """Makes what is there agree, if a process that was paused may have sent an old event late."""
         ...

@@ -23,7 +23,7 @@ class FilePath(click.Path):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if not str(value).strip():
-            self.fail(f"{value!r} is no path: is a variable of the shell empty?", param, ctx)
+            self.fail(f"{value!r} isn't a path: is a shell variable empty?", param, ctx)
         if _URI.match(str(value)):
             self.fail(f"{value!r} is a URI: name a path on this machine, such as /tmp/out", param, ctx)
         return super().convert(value, param, ctx)
@@ -37,7 +37,7 @@ class GivenText(click.types.StringParamType):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if not str(value).strip():
-            self.fail(f"{value!r} is no {self.name}: is a variable of the shell empty?", param, ctx)
+            self.fail(f"the {self.name} must not be {value!r}: is a shell variable empty?", param, ctx)
         return super().convert(value, param, ctx)
 
 

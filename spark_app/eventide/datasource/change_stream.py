@@ -43,7 +43,7 @@ class ChangeStream(DataSourceStreamReader):
         start = Options(options).get(STREAM_START)
         is_latest = start.lower() == LATEST
         if not is_latest:
-            parse_time(start)  # refuses what is no time, before Spark asks for an offset
+            parse_time(start)  # refuses what isn't a time, before Spark asks for an offset
         self._start = LATEST if is_latest else start
         self._seen = ""
 

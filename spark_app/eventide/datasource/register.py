@@ -17,7 +17,7 @@ def register(spark: "SparkSession") -> None:
     """
     given: object = spark
     if not hasattr(given, "createDataFrame"):
-        raise ConfigError(f"{given!r} is no SparkSession: pass one")
+        raise ConfigError(f"{given!r} isn't a SparkSession: pass one")
     if tuple(int(part) for part in spark.version.split(".")[:2]) < (4, 1):
         raise ConfigError(
             f'format("eventide") needs Spark 4.1, and this is {spark.version}: read with Table.snapshot().to_spark(spark), '

@@ -1,8 +1,8 @@
 """`format("eventide")` on Spark 4.1: a Python data source that reads tables, streams their changes, and writes them.
 
     reading     Each file slice is a partition, read by an executor. The driver plans the query once. Simple conditions are
-                applied while a slice is read, and a slice that they exclude is no partition. Spark doesn't pass the columns
-                that a query selects to a Python source: to read only some columns, the user passes a schema that names them.
+                applied while a slice is read, and a slice that they exclude doesn't become a partition. Spark doesn't pass
+                the columns that a query selects to a Python source: to read only some, pass a schema that names them.
     streaming   `change_stream` reads changes from a table, `window_stream` its windows of event time, and `writers` writes
                 batches to one.
     writing     The rows reach the driver as the tasks' commit messages, compressed, and the driver writes them: Spark

@@ -18,7 +18,7 @@ def rows_of_pandas(frame: Any) -> pa.Table:
     # The frame's own C stream would add its index as a column.
     if named := [name for name in frame.index.names if name is not None and name not in frame.columns]:
         raise InvalidRecordError(
-            f"the DataFrame has {named[0]!r} in its index, which is no column: pass frame.reset_index(), or "
+            f"the DataFrame has {named[0]!r} in its index, which isn't a column: pass frame.reset_index(), or "
             "frame.reset_index(drop=True) to leave it out"
         )
     rows = pa.Table.from_pandas(frame, preserve_index=False)

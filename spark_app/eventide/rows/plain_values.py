@@ -4,7 +4,7 @@ timestamp, date, time    ISO-8601; a timestamp with a zone in UTC, with Z
 decimal                  its digits, as text: JSON numbers would lose some
 binary                   base64, as Spark writes it
 struct, map              an object; list: an array
-variant                  the value that it is; as a struct if its bytes are no variant
+variant                  the value that it is; as a struct if its bytes aren't a variant
 NaN, infinity            "NaN", "Infinity", "-Infinity", as Spark writes them
 """
 

@@ -91,7 +91,7 @@ class Rows:
         """
         given: object = rows
         if not isinstance(given, int) or rows < 0:
-            raise ConfigError(f"the limit {rows!r} is no number of rows: pass 0 or more")
+            raise ConfigError(f"limit must be 0 or more, not {rows!r}")
         return replace(self, row_limit=rows if self.row_limit is None else min(rows, self.row_limit))
 
     def head(self, rows: int = 20) -> pa.Table:
@@ -138,7 +138,7 @@ class Rows:
         if isinstance(columns, str):
             raise InvalidFilterError(f"columns {columns!r} is one text: pass a list of names")
         if columns is not None and not isinstance(columns, Iterable):
-            raise InvalidFilterError(f"columns {columns!r} are no names: pass a list of them")
+            raise InvalidFilterError(f"columns must be a list of names, not {columns!r}")
         if columns is None:
             return schema
         names: list[Any] = list(columns)
@@ -240,7 +240,7 @@ class Rows:
         except ModuleNotFoundError as missing:
             raise _missing("duckdb") from missing
         if connection is not None and not hasattr(connection, "from_arrow"):
-            raise ConfigError(f"{connection!r} is no connection of DuckDB: pass one, or omit it")
+            raise ConfigError(f"{connection!r} isn't a DuckDB connection: pass one, or omit it")
         if columns is not None and not columns:
             raise InvalidFilterError("columns are none, and a relation of DuckDB has one or more: name some")
         return (connection or duckdb).from_arrow(self.to_arrow(columns, filter))

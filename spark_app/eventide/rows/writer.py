@@ -202,7 +202,7 @@ def _columns(schema: Any) -> pa.Schema:
         return schema
     if not hasattr(schema, "fieldNames"):
         raise ConfigError(
-            f"a {type(schema).__name__} is no schema: pass one of Arrow or Spark, or an Avro schema as JSON; "
+            f"a {type(schema).__name__} isn't a schema: pass one of Arrow or Spark, or an Avro schema as JSON; "
             "pyarrow.Schema.from_pandas makes one of a DataFrame"
         )
     return arrow_schema_of(schema)
@@ -248,7 +248,7 @@ def _names(fields: str | Sequence[str] | None) -> tuple[str, ...]:
         return ()
     names: object = fields.split(",") if isinstance(fields, str) else fields
     if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
-        raise ConfigError(f"{fields!r} is no name of a field: pass a text, or a list of them")
+        raise ConfigError(f"a field's name must be a string, or a list of them, not {fields!r}")
     found = tuple(name.strip() for name in names if name.strip())
     twice = next((name for name in found if found.count(name) > 1), None)
     if twice is not None:

@@ -40,7 +40,7 @@ def json_tables(source: Source, types: Callable[[str], Any], dialect: Dialect) -
 
     A column that `types` declares has that type, with texts instead of times and bytes.
 
-    Raises InvalidRecordError, which names the row, for what is no object, and for a value of another type.
+    Raises InvalidRecordError, which names the row, for what isn't an object, and for a value of another type.
     """
     first_row = 0
     known: list[str] = []

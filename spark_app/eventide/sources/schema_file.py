@@ -46,7 +46,7 @@ def read_schema(path: Path) -> StatedSchema:
         if data[:4] == b"\xff\xff\xff\xff":
             return StatedSchema(pa.ipc.open_stream(data).schema)
     except (pa.ArrowException, OSError) as error:
-        raise ConfigError(f"--schema {str(path)!r} is no Arrow or Parquet schema: {error}") from None
+        raise ConfigError(f"--schema {str(path)!r} isn't an Arrow or Parquet schema: {error}") from None
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -64,7 +64,7 @@ def _avro(text: str, path: Path) -> StatedSchema:
             raise ConfigError("it is not of the type record")
         return StatedSchema(arrow_schema(schema), text)
     except (ValueError, KeyError, TypeError, EventideError) as error:
-        raise ConfigError(f"--schema {str(path)!r} is no Avro schema of a record: {error}") from None
+        raise ConfigError(f"--schema {str(path)!r} isn't an Avro schema of a record: {error}") from None
 
 
 def _lines(text: str, path: Path) -> StatedSchema:

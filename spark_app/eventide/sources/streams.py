@@ -43,7 +43,7 @@ def readable(name: str) -> Iterator[None]:
         raise
     except UnicodeDecodeError as error:
         raise ConfigError(
-            f"source {name!r}: its bytes {error.object[error.start : error.end]!r} are no {error.encoding}: {_CALL_IT}"
+            f"source {name!r}: its bytes {error.object[error.start : error.end]!r} aren't {error.encoding}: {_CALL_IT}"
         ) from None
     except UnicodeError as error:  # utf-16 without a mark
         raise ConfigError(f"source {name!r}: {error}: {_CALL_IT}-le") from None

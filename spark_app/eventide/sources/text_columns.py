@@ -72,8 +72,8 @@ def converted(column: Any, kind: Any, name: str, place: str, first_row: int, *, 
         if pa.types.is_timestamp(kind) and _all_match(cells.slice(row, 1), _WHOLE):
             hint = "; if it is an epoch, state its unit, such as --epochs ms"
         raise InvalidRecordError(
-            f"source {place!r}, row {first_row + row + 1}: column {name!r}: {cells[row].as_py()!r} is no {kind}{hint}; "
-            "correct the value, or declare it as null with --null"
+            f"source {place!r}, row {first_row + row + 1}: column {name!r}: {cells[row].as_py()!r} isn't of type "
+            f"{kind}{hint}; correct the value, or declare it as null with --null"
         ) from None
 
 

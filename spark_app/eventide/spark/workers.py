@@ -50,12 +50,12 @@ def ship_packages(spark: "SparkSession") -> None:
     """Sends eventide's packages to executors on other machines, and asks workers what they have, once per session.
 
     The file lasts as long as the session: Spark deletes its file directory when it stops. A Connect server keeps a copy.
-    Raises WorkerPackagesError, EngineError, ConfigError for what is no session, and UnsupportedEngineError for Spark
+    Raises WorkerPackagesError, EngineError, ConfigError for what isn't a session, and UnsupportedEngineError for Spark
     Connect before 4.
     """
     given: object = spark
     if not hasattr(given, "createDataFrame"):
-        raise ConfigError(f"{given!r} is no SparkSession: pass one")
+        raise ConfigError(f"{given!r} isn't a SparkSession: pass one")
     if is_connect(spark):
         session: Any = spark
         if not hasattr(session, "registerProgressHandler"):

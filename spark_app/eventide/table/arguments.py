@@ -11,7 +11,7 @@ from eventide_core.ports import NoProgress, Progress
 def uri_of(uri: str | PathLike[str]) -> str:
     """Raises ConfigError for anything but a text or a path."""
     if not isinstance(uri, str | PathLike):
-        raise ConfigError(f"{uri!r} is no URI or path of a table: pass a text or a path")
+        raise ConfigError(f"a table's URI or path must be a string or a path, not {uri!r}")
     return fspath(uri)
 
 
@@ -31,16 +31,16 @@ def progress_of(progress: Progress | None) -> Progress:
         return NoProgress()
     if not (callable(getattr(progress, "start", None)) and callable(getattr(progress, "advance", None))):
         raise ConfigError(
-            f"progress={progress!r} is no progress: pass an object with the methods start(what, total) and advance()"
+            f"progress={progress!r} can't show progress: pass an object with the methods start(what, total) and advance()"
         )
     return progress
 
 
 def require_texts(**given: object) -> None:
-    """Raises ConfigError for the first argument that is no text."""
+    """Raises ConfigError for the first argument that isn't a string."""
     for name, value in given.items():
         if not isinstance(value, str):
-            raise ConfigError(f"{name}={value!r} is no text: pass one")
+            raise ConfigError(f"{name} must be a string, not {value!r}")
 
 
 def require_given_texts(**given: object) -> None:
@@ -49,14 +49,14 @@ def require_given_texts(**given: object) -> None:
 
 
 def require_names(**given: object) -> None:
-    """Raises ConfigError for the first argument that is no list of texts."""
+    """Raises ConfigError for the first argument that isn't a list of strings."""
     for name, value in given.items():
         if isinstance(value, str) or not isinstance(value, Sequence) or not all(isinstance(one, str) for one in value):
-            raise ConfigError(f"{name}={value!r} is no list of names: pass a list of texts")
+            raise ConfigError(f"{name} must be a list of names, not {value!r}")
 
 
 def require_columns(**given: object) -> None:
-    """Raises ConfigError for the first argument that is no mapping by names of columns."""
+    """Raises ConfigError for the first argument that isn't a mapping by names of columns."""
     for what, value in given.items():
         if not (isinstance(value, Mapping) and all(isinstance(name, str) for name in value)):
             raise ConfigError(f"{what}={value!r}: pass a dictionary by names of columns")
@@ -66,4 +66,4 @@ def require_number(**given: object) -> None:
     """Raises ConfigError for the first argument that is neither None nor a whole number from 0 on."""
     for name, value in given.items():
         if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
-            raise ConfigError(f"{name}={value!r} is no number: pass 0 or more")
+            raise ConfigError(f"{name} must be a number of 0 or more, not {value!r}")

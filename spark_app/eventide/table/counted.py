@@ -4,7 +4,7 @@
 2. In the order of time, each window has come if the table has at least that share of its records.
 3. The source has come up to the end of the last one before the first that has not come, or before a gap between windows.
 
-More records than are expected have come as well: a count is no proof that they are the right ones. Nothing is said of the
+More records than are expected have come as well: a count doesn't prove that they are the right ones. Nothing is said of the
 time before the first window.
 """
 

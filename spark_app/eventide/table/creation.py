@@ -42,7 +42,7 @@ def created_by_first_commit(
     application.files.first_settings = made.properties()
     if application.state().timeline.writes:
         raise RefusedError(
-            f"{uri} has commits, but its {PROPERTIES_PATH} is lost: {Cure.recover_settings(uri)} makes it anew; or choose "
+            f"{uri} has commits, but its {PROPERTIES_PATH} is lost: {Cure.recover_settings(uri)} makes it again; or choose "
             "another path"
         )
     return application

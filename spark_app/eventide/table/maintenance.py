@@ -99,7 +99,7 @@ class TableMaintenance(OpenTable):
         `snapshot(tag=name)` and `read_optimized(tag=name)` read it.
         """
         if not isinstance(name, str):
-            raise ConfigError(f"{name!r} is no name of a tag: pass a text")
+            raise ConfigError(f"a tag's name must be a string, not {name!r}")
         require_texts(comments=comments)
         require_given_texts(instant=instant)
         if instant is not None and as_of_watermark is not None:

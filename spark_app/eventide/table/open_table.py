@@ -76,7 +76,7 @@ def task_engine(engine: "TaskEngine") -> Engine:
     if isinstance(engine, Engine):
         return engine
     if not hasattr(engine, "createDataFrame"):
-        raise ConfigError(f"{engine!r} is no engine: pass a SparkSession, or omit it for threads of this process")
+        raise ConfigError(f"{engine!r} isn't an engine: pass a SparkSession, or omit it for threads of this process")
     # Imported here: reading and planning work where pyspark is not installed.
     from eventide.spark.engine import SparkEngine
 

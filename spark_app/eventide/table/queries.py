@@ -204,7 +204,7 @@ class TableQueries(OpenTable):
 
 
 def _no_time(given: object) -> ConfigError:
-    return ConfigError(f"{given!r} is no time: pass Hudi's digits, ISO-8601 with a time zone, or a datetime with one")
+    return ConfigError(f"{given!r} isn't a time: pass Hudi's digits, ISO-8601 with a time zone, or a datetime with one")
 
 
 def _instant(time: str | datetime) -> str:

@@ -72,7 +72,7 @@ class TableSchema(OpenTable):
 
         arrow_type = type_of(kind) if isinstance(kind, str) else kind
         if not isinstance(arrow_type, pa.DataType):
-            raise ConfigError(f"column {name!r}: {kind!r} is no type; use an Arrow type, or one of {TYPE_WORDS}")
+            raise ConfigError(f"column {name!r}: {kind!r} isn't a type; use an Arrow type, or one of {TYPE_WORDS}")
         schema = avro_schema_of(self._application.files.config().name, pa.schema([(name, arrow_type)]))
         arrow_schema(schema)  # refuses what no file can hold, such as a struct without fields
         (column,) = schema.parsed["fields"]

@@ -360,7 +360,7 @@ def _plan_of(plan: object) -> "Plan":
     from eventide.results.plan import Plan
 
     if not isinstance(plan, Plan):
-        raise ConfigError(f"{plan!r} is no plan: pass one of `plan_compaction`, or T as `before` of `compact`")
+        raise ConfigError(f"{plan!r} isn't a plan: pass one of `plan_compaction`, or T as `before` of `compact`")
     return plan
 
 

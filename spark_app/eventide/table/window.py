@@ -87,8 +87,8 @@ class Window:
     def changes(self) -> "RowChanges":
         """What has changed in the window since it was done: `inserted`, `updated` and `deleted` rows, as Arrow tables.
 
-        A row whose event time moved to another window is deleted in one and inserted in the other. In a window that is no
-        correction, every row is inserted. Raises CleanedHistoryError if the files of that time were cleaned.
+        A row whose event time moved to another window is deleted in one and inserted in the other. In a window that isn't
+        a correction, every row is inserted. Raises CleanedHistoryError if the files of that time were cleaned.
         """
         from eventide_adapters.format.comparison.row_changes import row_changes
 

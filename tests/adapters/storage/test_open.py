@@ -46,7 +46,8 @@ def test_a_uri_without_all_of_its_slashes_is_no_local_directory(uri: str, cure: 
     with pytest.raises(ConfigError) as caught:
         open_storage(uri, NONE)
     assert (
-        str(caught.value) == f"the table {uri!r} is no URI: write {cure}, or ./{uri} for a local directory of that name"
+        str(caught.value)
+        == f"the table {uri!r} isn't a URI: write {cure}, or ./{uri} for a local directory of that name"
     )
     assert isinstance(open_storage(f"./{uri}", NONE), LocalStorage)
 

@@ -37,7 +37,7 @@ def _google(server: GoogleServer, what: str, directory: Path) -> Wrong:
             return Wrong("gs://no-such-bucket/t", server.options, ("no bucket 'no-such-bucket'", "URI"))
         case "file of no key":
             return Wrong(
-                "gs://lake/t", {**server.options, "fsspec.token": __file__}, ("a file that is no key", "issued")
+                "gs://lake/t", {**server.options, "fsspec.token": __file__}, ("a file that isn't a key", "issued")
             )
         case "key without its parts" | "key that is cut off":
             key = {"type": "service_account", "client_email": "a@b", "token_uri": "https://x"}
@@ -46,7 +46,7 @@ def _google(server: GoogleServer, what: str, directory: Path) -> Wrong:
             place = directory / "key.json"
             place.write_text(json.dumps(key))
             wrong = {**server.options, "fsspec.token": str(place)}
-            return Wrong("gs://lake/t", wrong, ("a file that is no key", "issued"))
+            return Wrong("gs://lake/t", wrong, ("a file that isn't a key", "issued"))
         case _:
             wrong = {**server.options, "fsspec.token": "/no/such/secret-key.json"}
             return Wrong("gs://lake/t", wrong, ("fsspec.token names a file that is not there",))

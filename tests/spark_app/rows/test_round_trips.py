@@ -32,7 +32,7 @@ def test_a_text_that_is_no_base64_is_refused_in_a_column_of_bytes(tmp_path: Path
     file.write_text("id,a_binary\na,YQ==\nb,a b\n" if kind == "csv" else '{"id": "a", "a_binary": "a b"}\n')
     answer = run("ingest", into.uri, file)
     assert answer.exit_code == 2
-    assert "column 'a_binary': 'a b' is no binary in base64" in answer.stderr
+    assert "column 'a_binary': 'a b' isn't of type binary in base64" in answer.stderr
 
 
 def test_an_empty_map_is_an_object_of_json(tmp_path: Path) -> None:

@@ -228,7 +228,7 @@ def test_a_limit_reads_that_many_rows_and_opens_no_slice_behind_them(
     monkeypatch.setattr(ArrowSliceReader, "read", noted)
     assert rows.limit(1).to_arrow().num_rows == 1
     assert len(read) == 1 < len(rows.plan.slices)
-    with pytest.raises(ConfigError, match="the limit -1 is no number of rows"):
+    with pytest.raises(ConfigError, match="limit must be 0 or more, not -1"):
         rows.limit(-1)
 
 

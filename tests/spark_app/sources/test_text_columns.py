@@ -9,7 +9,7 @@ from eventide_core.errors import InvalidRecordError
 
 @pytest.mark.parametrize(("text", "kind"), [("1e400", pa.float64()), ("-1e400", pa.float64()), ("1e39", pa.float32())])
 def test_digits_that_a_type_has_no_number_for_are_named_by_their_row(text: str, kind: pa.DataType) -> None:
-    with pytest.raises(InvalidRecordError, match=rf"'rides.csv', row 13: column 'fare': '{text}' is no {kind}"):
+    with pytest.raises(InvalidRecordError, match=rf"'rides.csv', row 13: column 'fare': '{text}' isn't of type {kind}"):
         converted(pa.array(["1.5", "inf", text]), kind, "fare", "rides.csv", 10)
 
 

@@ -25,22 +25,22 @@ Call = Callable[[Any], object]
 @pytest.mark.parametrize(
     ("call", "why"),
     [
-        (lambda table: table.as_of(None), "None is no time"),
-        (lambda table: table.incremental(3), "3 is no time"),
-        (lambda table: table.changes(None), "None is no time"),
+        (lambda table: table.as_of(None), "None isn't a time"),
+        (lambda table: table.incremental(3), "3 isn't a time"),
+        (lambda table: table.changes(None), "None isn't a time"),
         (
             lambda table: table.compact("2026-01-01T00:00Z"),
-            "is no plan: pass one of `plan_compaction`, or T as `before`",
+            "isn't a plan: pass one of `plan_compaction`, or T as `before`",
         ),
-        (lambda table: table.compact(before=T_MS, progress=True), "progress=True is no progress"),
-        (lambda table: table.verify(progress=1), "progress=1 is no progress"),
-        (lambda table: table.compact(before=T_MS, engine="spark"), "'spark' is no engine: pass a SparkSession"),
-        (lambda table: table.tag(None), "None is no name of a tag"),
+        (lambda table: table.compact(before=T_MS, progress=True), "progress=True can't show progress"),
+        (lambda table: table.verify(progress=1), "progress=1 can't show progress"),
+        (lambda table: table.compact(before=T_MS, engine="spark"), "'spark' isn't an engine: pass a SparkSession"),
+        (lambda table: table.tag(None), "a tag's name must be a string, not None"),
         (lambda table: table.update(["rank"]), r"set=\['rank'\]: pass a dictionary by names of columns"),
         (lambda table: table.update(3), "set=3: pass a dictionary by names of columns"),
-        (lambda table: table.snapshot().limit("a"), "the limit 'a' is no number of rows"),
+        (lambda table: table.snapshot().limit("a"), "limit must be 0 or more, not 'a'"),
         (lambda table: table.clean(0), "retain_commits=0 would leave nothing .* pass 1 or more"),
-        (lambda _: Table.open(None), "None is no URI or path"),  # type: ignore[arg-type]
+        (lambda _: Table.open(None), "a table's URI or path must be a string or a path, not None"),  # type: ignore[arg-type]
         (lambda table: Table.open(table.uri, "x"), "options are a str: pass a dictionary"),  # type: ignore[arg-type]
     ],
 )
@@ -59,10 +59,10 @@ def test_one_text_is_no_list_of_columns(table: Table) -> None:
 @pytest.mark.parametrize(
     ("schema", "key", "why"),
     [
-        (pd.DataFrame({"id": ["a"]}), "id", "a DataFrame is no schema: .*from_pandas"),
-        ({"id": "string"}, "id", "a dict is no schema"),
-        (None, "id", "a NoneType is no schema"),
-        (SCHEMA, 3, "3 is no name of a field"),
+        (pd.DataFrame({"id": ["a"]}), "id", "a DataFrame isn't a schema: .*from_pandas"),
+        ({"id": "string"}, "id", "a dict isn't a schema"),
+        (None, "id", "a NoneType isn't a schema"),
+        (SCHEMA, 3, "a field's name must be a string, or a list of them, not 3"),
     ],
 )
 def test_a_table_is_not_created_from_what_is_no_schema(schema: Any, key: Any, why: str, tmp_path: Path) -> None:

@@ -84,9 +84,9 @@ def event_times_of_schema(schema: AvroSchema, field: str | None) -> EventTimeRan
     least, greatest, unknown, unreadable = (parsed.get(key) for key in (_MIN, _MAX, _UNKNOWN, _UNREADABLE))
     both = isinstance(least, int) and isinstance(greatest, int) and least <= greatest
     if not isinstance(unknown, int) or unknown < 0 or not (both or (least is None and greatest is None)):
-        raise RecordDecodeError(f"event times of a block from {least} to {greatest}, {unknown} unknown, are no range")
+        raise RecordDecodeError(f"event times of a block from {least} to {greatest}, {unknown} unknown, aren't a range")
     if unreadable is None:
         return None if unknown else EventTimeRange(least, greatest)
     if not isinstance(unreadable, int) or unreadable < 0:
-        raise RecordDecodeError(f"event times of a block: {unreadable} unreadable ones are no count")
+        raise RecordDecodeError(f"event times of a block: {unreadable} unreadable ones aren't a count")
     return EventTimeRange(least, greatest, unknown, unreadable)

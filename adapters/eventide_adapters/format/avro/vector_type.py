@@ -37,7 +37,7 @@ class VectorType:
 
     @classmethod
     def of_avro(cls, schema: Mapping[str, Any]) -> "VectorType | None":
-        """The type of an Avro fixed; None if that is no vector whose elements fill its bytes."""
+        """The type of an Avro fixed; None if it isn't a vector whose elements fill its bytes."""
         element, dimension = str(schema.get("elementType")), schema.get("dimension")
         if schema.get("logicalType") != LOGICAL_TYPE or element not in _ELEMENTS or not isinstance(dimension, int):
             return None

@@ -68,7 +68,7 @@ def _rises(kind: pa.DataType, raw: list[int]) -> bool:
 
     They don't for strings. They don't for plain numbers with different signs or numbers of digits either, because the
     number of digits decides whether a number is in seconds, milliseconds, microseconds, or nanoseconds, and nor do they
-    for those whose digits may be a date's, which are no times.
+    for those whose digits may be a date's, which aren't times.
     """
     if pa.types.is_timestamp(kind) or pa.types.is_date32(kind):
         return all(isinstance(end, int) for end in raw)  # an INT96 consists of three numbers and has no order

@@ -83,8 +83,8 @@ def _regex(pattern: str) -> str:
     has_hour = ("half" in names) == ("meridiem" in names) and not {"half", "hour"} <= set(names)
     if end != len(pattern) or not has_day or not has_hour:
         raise ConfigError(
-            f"{FORMAT_KEY}={pattern!r} is no pattern of a time: write year, month and day, and further parts, as yyyy, MM, "
-            "dd, HH, mm, ss, SSS, XXX (an offset), or M, d, H, hh with a; texts between single quotes. An example is "
+            f"{FORMAT_KEY}={pattern!r} isn't a pattern of a time: write year, month and day, and further parts, as yyyy, "
+            "MM, dd, HH, mm, ss, SSS, XXX (an offset), or M, d, H, hh with a; texts between single quotes. An example is "
             "MM/dd/yyyy HH:mm"
         )
     return regex

@@ -20,7 +20,7 @@ _INT64_MIN, _INT64_MAX = -(1 << 63), (1 << 63) - 1
 
 
 def times_of_texts(column: Any, texts: EventTimeTexts) -> pa.Int64Array:
-    """The event times in epoch milliseconds; null for none, and for a text that is no time.
+    """The event times in epoch milliseconds; null for none, and for a text that isn't a time.
 
     Parses whole columns of the forms that the settings name, and one by one what else may be ISO-8601.
     """

@@ -225,7 +225,7 @@ class ArrowContentAudit:
 
 
 def _damage(error: EventideError) -> str:
-    """The damage of a file. Raises errors that are no damage: a failing storage, and features that eventide lacks."""
+    """The damage of a file. Raises errors that aren't damage: a failing storage, and features that eventide lacks."""
     if error.exit_code == StorageError.exit_code or isinstance(error, UnsupportedTableError):
         raise error
     return str(error)

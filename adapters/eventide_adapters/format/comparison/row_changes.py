@@ -68,7 +68,7 @@ def _identities(before: pa.Table, after: pa.Table, keys: Sequence[str]) -> tuple
         values = pa.chunked_array([*_chunks(before, key), *_chunks(after, key)], column_at(after, key).type)
         encoded: Any = values.combine_chunks().dictionary_encode(null_encoding="encode")
         indices = encoded.indices.to_numpy(zero_copy_only=False)
-        # Numbered anew for each key, so that the product stays below the square of the number of rows.
+        # Numbered from 0 for each key, so that the product stays below the square of the number of rows.
         codes = np.unique(codes * (len(encoded.dictionary) + 1) + indices, return_inverse=True)[1]
     sides = codes[: len(before)], codes[len(before) :]
     ranks = tuple(map(_ranks, sides))

@@ -73,19 +73,19 @@ def check_merger(shape: "RecordShape") -> None:
 
 
 def described(name: str) -> CustomMerger:
-    """What the class `module:Class` declares. Raises ConfigError if it cannot be loaded or is no merger."""
+    """What the class `module:Class` declares. Raises ConfigError if it cannot be loaded or isn't a merger."""
     merger = load(name)
     deletes = getattr(merger, "deletes", None)
     if deletes not in _DELETE_RULES:
         raise ConfigError(
-            f"option {RECORD_MERGERS}: {name} is no merger: its attribute `deletes` is {deletes!r}, which is neither "
+            f"option {RECORD_MERGERS}: {name} isn't a merger: its attribute `deletes` is {deletes!r}, which is neither "
             f"{' nor '.join(_DELETE_RULES)}; say how the Java merger decides between a delete and a record"
         )
     is_associative = getattr(merger, "is_associative", False)
     if not isinstance(is_associative, bool):
         raise ConfigError(
-            f"option {RECORD_MERGERS}: {name} is no merger: its attribute `is_associative` is {is_associative!r}, which is "
-            "neither True nor False"
+            f"option {RECORD_MERGERS}: {name} isn't a merger: its attribute `is_associative` is {is_associative!r}, which "
+            "is neither True nor False"
         )
     return CustomMerger(name, is_associative, MergeRule(deletes))
 
@@ -102,7 +102,7 @@ def load(name: str) -> RecordMerger:
             "its directory on PYTHONPATH, for this process and for Spark's executors (spark.submit.pyFiles)"
         ) from error
     if not callable(getattr(merger, "merge", None)):
-        raise ConfigError(f"option {RECORD_MERGERS}: {name} is no merger: it has no method `merge`")
+        raise ConfigError(f"option {RECORD_MERGERS}: {name} isn't a merger: it has no method `merge`")
     return merger  # type: ignore[no-any-return]
 
 

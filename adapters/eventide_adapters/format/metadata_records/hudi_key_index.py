@@ -30,7 +30,7 @@ class HudiKeyIndex:
 
     @classmethod
     def of(cls, slices: tuple[FileSlice, ...], sources: Sources) -> "HudiKeyIndex | None":
-        """None if these are no slices, or those of an index that isn't over the whole table."""
+        """None if these aren't slices, or belong to an index that isn't over the whole table."""
         matches = [_GLOBAL_FILE_ID.fullmatch(file_slice.file_id) for file_slice in slices]
         if not slices or [match and int(match[1]) for match in matches] != list(range(len(slices))):
             return None

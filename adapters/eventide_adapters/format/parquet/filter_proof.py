@@ -16,7 +16,7 @@ _VALUES_MAX: Final = 1000
 def excluded(
     guarantees: Sequence[pc.Expression | None], row_filter: pc.Expression, schema: pa.Schema
 ) -> tuple[bool, ...]:
-    """For each condition that some rows meet, if the filter keeps none of them. None is no condition."""
+    """For each condition that some rows meet, if the filter keeps none of them. None isn't a condition."""
     from pyarrow import dataset, fs
 
     file_format, nowhere = dataset.ParquetFileFormat(), fs.LocalFileSystem()

@@ -113,7 +113,7 @@ class GzipPages(io.RawIOBase):
         self._pages_bytes = 0
         # Positions in Arrow's file, and in this one.
         self._taken = self._written = 0
-        # Where each page begins or ends in Arrow's file, and in this one. 0 is no offset.
+        # Where each page begins or ends in Arrow's file, and in this one. 0 isn't an offset.
         self._moved = {0: 0}
         self._is_footer = False
 

@@ -157,7 +157,7 @@ def repetitive_columns(records: pa.Table) -> list[str]:
 
 
 def _columns_with_statistics(columns: pa.Schema) -> Any:
-    """The Parquet paths of the columns that are no floats."""
+    """The Parquet paths of the columns that aren't floats."""
     # Not of an empty table: pyarrow would import pandas for it.
     leaves = (leaf for column in columns for leaf in _leaves(column.name, pa.nulls(0, column.type)))
     return [path for path, values in leaves if not pa.types.is_floating(values.type)]

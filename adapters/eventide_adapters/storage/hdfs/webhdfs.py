@@ -65,13 +65,13 @@ class RemoteError(Exception):
     @property
     def is_login(self) -> bool:
         """Whether the request has no valid authentication: none, or a token that the NameNode doesn't accept."""
-        # The second kind is how a NameNode fails at a text that is no token.
+        # The second kind is how a NameNode fails at a text that isn't a token.
         refused = self.kind in ("HTTP 401", "NegativeArraySizeException")
         return refused or self.message.startswith("Failed to obtain user group information")
 
     @property
     def is_of_another_server(self) -> bool:
-        """Whether this is no answer of WebHDFS, which would say what is absent or not understood."""
+        """Whether this isn't an answer of WebHDFS, which would say what is absent or not understood."""
         return self.kind in ("HTTP 404", "HTTP 405")
 
     @property

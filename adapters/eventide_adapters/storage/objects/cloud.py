@@ -169,7 +169,7 @@ def _check_key_file(token: str) -> None:
         content = None
     if not isinstance(content, dict) or not (content.keys() >= _OF_USER or _is_service_account(content)):
         raise StorageAccessError(
-            "option fsspec.token names a file that is no key: name the JSON file that Google issued for a service "
+            "option fsspec.token names a file that isn't a key: name the JSON file that Google issued for a service "
             "account or a user"
         )
 
@@ -186,7 +186,7 @@ def _is_service_account(content: dict[str, object]) -> bool:
 
 
 def keywords(settings: tuple[tuple[str, str], ...]) -> dict[str, object]:
-    """The settings as values: flags and numbers of seconds and bytes are no text for the packages."""
+    """The settings as values: the packages take no text for flags and numbers."""
     return {
         name: int(text) if name.endswith(_NUMBERS) and text.isdigit() else _FLAGS.get(text.lower(), text)
         for name, text in settings

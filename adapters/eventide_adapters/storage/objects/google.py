@@ -77,7 +77,7 @@ class GoogleObjects(CloudObjects):
     def replace_version(self, key: str, data: bytes, version: str) -> bool:
         """Replaces the object. Returns False if it is absent or has another generation.
 
-        A version that is no generation is sent as one that never existed, so that a store that ignores it shows itself.
+        A version that isn't a generation is sent as one that never existed, so that a store that ignores it shows itself.
         """
         with self._answering("write", key):
             try:

@@ -6,7 +6,7 @@
     8 and later   the instant of the write, which is unique, and version 1
 
 Left-overs of a planned compaction never conflict with these names, whether they exist or not. On version 6, they have
-version 0, which no writer uses. Later, their names contain the compaction's instant, which is no write's.
+version 0, which no writer uses. Later, their names contain the compaction's instant, which no write has.
 """
 
 from collections.abc import Iterable, Mapping

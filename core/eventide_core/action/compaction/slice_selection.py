@@ -259,7 +259,7 @@ def with_merger(selection: Selection, rules: ReaderRules) -> Selection:
 
     Readers merge the log files with each other first, then with the base. After a split, they merge the left-overs with each
     other, then with the new base. An associative merger makes the same record either way, if no delete is among the
-    versions. An exact cut is no split: what it merges early is merged a second time with the left-over that holds it.
+    versions. An exact cut isn't a split: what it merges early is merged a second time with the left-over that holds it.
     """
     merger = rules.merger
     if merger is None or not selection.left_overs:

@@ -1,4 +1,4 @@
-"""Whether everything before T has come: a table is no fresher than its sources say.
+"""Whether everything before T has come: a table is only as fresh as its sources say.
 
 A table's files show only what has come. That nothing before T is still on its way, a source has to say. A source that
 doesn't say how far it has come may have anything on its way, so there is no watermark then.

@@ -2,7 +2,7 @@
 
 1. The timeline comes first: while its check finds anything, it isn't known what counts as written, and nothing else is
    planned. Files that don't count come before the rest of it. What is repaired next is decided on the table as it then is.
-   A compaction that has to run again is no such doubt: it needs its inputs, so they are repaired before it.
+   A compaction that has to run again isn't such a doubt: it needs its inputs, so they are repaired before it.
 2. A repair takes a file away only into the backup, and makes a file only from one that holds the same: of a log file and
    its left-over, the damaged one from the one that is whole; a commit from the files that it wrote.
 3. A compaction of eventide whose commit or base file is damaged is made pending again and run again, as long as all of
@@ -121,7 +121,7 @@ def _rebuild(facts: TableFacts, check: CheckResult) -> Repair | None:
     made = (FILES, PARTITION_STATS, *facts.index.rebuilt)
     lost = [name for name in facts.index.partitions if name not in made]
     loses = f"{', '.join(lost)}, until Hudi makes them again" if lost else None
-    action = "makes the metadata table anew, from the files of the table"
+    action = "rebuilds the metadata table from the table's files"
     return Repair(check.name, METADATA_DIRECTORY, problem, action, (), loses, rebuilt_indexes=facts.index.rebuilt)
 
 
@@ -313,7 +313,7 @@ class _Damage:
         return frozenset(f.path for check in self.verification.failed if check.name in checks for f in check.findings)
 
     def is_whole(self, path: str, size: int) -> bool:
-        """Whether the log file has its size, is no link, and nothing is found wrong with it.
+        """Whether the log file has its size, isn't a link, and nothing is found wrong with it.
 
         If a commit records its checksum, and records were read, that decides.
         """

@@ -13,7 +13,7 @@ from eventide_core.table.timeline.commit_metadata import WriteStat
 from eventide_core.table.timeline.file_system_view import DataFile
 from eventide_core.table.timeline.plans import CompactionPlan
 
-_LIST_KEYS = f"{Cure.lost_keys()} lists the keys, where something tells them"
+_LIST_KEYS = f"{Cure.lost_keys()} lists the keys, where something records them"
 _MOVE_OUT = "move it out of the table, and keep it until nobody misses its rows"
 _RESTORE_HISTORY = "restore the file from a copy; without it, only queries of earlier states lose rows, and none of now"
 

@@ -20,7 +20,9 @@ def check_links(facts: TableFacts) -> Iterator[Observation]:
         yield Finding(path, problem, "point it to its left-over, or replace it with a copy of that; this loses nothing")
 
 
-_CURE = f"find out which of the two is damaged, and copy the other over it; {Cure.repair()} does so where it can tell"
+_CURE = (
+    f"find out which of the two is damaged, and copy the other over it; {Cure.repair()} does so where it can find out"
+)
 
 
 @check("left-over-copies", "I5", "each copy of a left-over has the size of the original log file")

@@ -166,7 +166,7 @@ def check_event_times(facts: TableFacts) -> Iterator[Observation]:
             if claimed is not None and claimed.unreadable_records:
                 yield Remark(f"{path}: {named}")
             else:
-                yield Finding(path, f"{named}, which its statistics don't tell", _UNTRUSTED)
+                yield Finding(path, f"{named}, which its statistics don't have", _UNTRUSTED)
         for path, least in sorted(audit.least_event_time_ms.items()):
             claimed = facts.event_times.of_logs.get(path)
             if claimed is None or least is None:

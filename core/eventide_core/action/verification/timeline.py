@@ -117,7 +117,7 @@ def _changed_commits(facts: TableFacts) -> Iterator[Observation]:
             yield Finding(place, str(error), _RESTORE)
             continue
         if changed:
-            problem = f"has another {', '.join(changed)} in its extra metadata than its checksum tells"
+            problem = f"has another {', '.join(changed)} in its extra metadata than its checksum says"
             yield Finding(place, problem, _RESTORE)
 
 

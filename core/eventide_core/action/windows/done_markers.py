@@ -9,7 +9,7 @@ A consumer that marks windows goes through the same states as any other one (pro
 
 The gate holds for a window if the cut and every source have reached its end, and no record that may be in it waits in a log
 file. A source that doesn't say how far it has come lets nothing be done, and withdraws nothing: a source that can't be
-asked for a minute is no late data. The same holds for a record whose event time can't be read.
+asked for a minute isn't late data. The same holds for a record whose event time can't be read.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -5,7 +5,7 @@ between the read and the commit, the result would undo that change. So the write
 its rows were read:
 
 1. What completed since then is checked as in `conflict`, also if it completed before the write's instant was requested.
-2. A row that was read is no new key when the write looks keys up. If it is, another write has deleted or replaced the row.
+2. A row that was read isn't a new key when the write looks keys up. If it is, another write has deleted or replaced the row.
 3. A commit that was read is still there. If it is not, it was rolled back.
 4. The active timeline still has all that completed since then. If it was archived that far, the write cannot know.
 """

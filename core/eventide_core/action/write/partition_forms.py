@@ -32,5 +32,5 @@ def check_partition_forms(written: Iterable[str], known: Collection[str]) -> Non
         raise UnsupportedTableError(
             f"the write would make the partition {new!r} in a table with partitions such as {slashed!r}: Hudi writes days "
             "so by hoodie.datasource.write.slash.separated.date.partitioning, which the settings of this table don't "
-            "tell; write to the table with Hudi"
+            "record; write to the table with Hudi"
         )

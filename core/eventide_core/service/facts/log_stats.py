@@ -54,7 +54,7 @@ def from_stats(
     # The log file that each left-over's file is a link or copy of.
     origins = {path: of for publication in state.publications.values() for path, of in publication.origins.items()}
     wanted = {log.path: log for log in logs}
-    # A log file that is no left-over has its own path alone.
+    # A log file that isn't a left-over has its own path alone.
     chains = {path: tuple(_same_content(path, origins)) for path in wanted if path in origins} if origins else {}
     # The stat of each log file: () if there is none so far, None if one is of no use or there are several.
     stats: dict[str, tuple[_CommitRanges, WriteStat] | tuple[()] | None] = dict.fromkeys(wanted, ())

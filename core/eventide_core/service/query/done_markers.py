@@ -4,11 +4,11 @@ A marker is a consumer of windows, with the states, the lease and the crashes of
 takes three steps, and its number is that of the first:
 
 1. The window opens: the state with the event and its runner.
-2. The target is told: the file is put or deleted, or the URL called.
+2. The target gets the event: the file is put or deleted, or the URL called.
 3. Done: the state with the window marked, or reopened.
 
-A crash before 3 leaves the window open, and the next runner tells the same event again. A runner that was paused beyond its
-lease may tell an old event late. So the window of a runner that was overtaken is compared with the target in later rounds.
+A crash before 3 leaves the window open, and the next runner sends the same event again. A runner that was paused beyond its
+lease may send an old event late. So the window of a runner that was overtaken is compared with the target in later rounds.
 """
 
 from collections.abc import Callable
@@ -49,13 +49,13 @@ class DoneMarkers(WindowService):
     ) -> tuple[MarkerEvent, ...]:
         """Tells the target all events that are due; at most a thousand, and while it `goes_on`. Returns them.
 
-        Raises WindowTakenError while another runner tells one, MarkerError or StorageError if the target cannot be told,
+        Raises WindowTakenError while another runner sends one, MarkerError or StorageError if the target cannot get it,
         and what `next` raises.
         """
-        files, told = ConsumerFiles(self.files.storage, consumer), list[MarkerEvent]()
+        files, sent = ConsumerFiles(self.files.storage, consumer), list[MarkerEvent]()
         self._seen.clear()
         self._settle(files, terms)
-        while len(told) < _EVENTS_MAX and goes_on():
+        while len(sent) < _EVENTS_MAX and goes_on():
             progress = self._open(files, terms, take_over=False, renew=True)
             if progress is None:
                 break
@@ -72,8 +72,8 @@ class DoneMarkers(WindowService):
                 raise
             for seen in self._seen:
                 seen.number = progress.number + 1
-            told.append(event)
-        return tuple(told)
+            sent.append(event)
+        return tuple(sent)
 
     def _settle(self, files: ConsumerFiles, terms: WindowTerms) -> None:
         """Compares the windows of runners that were overtaken with the target. The one that is open has a runner."""

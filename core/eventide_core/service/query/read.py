@@ -89,7 +89,7 @@ class QueryService:
     def as_of(self, instant: str) -> QueryPlan:
         """Every row as of an instant, inclusive (requested time), with the columns that the table had then.
 
-        Raises InstantNotFoundError for what is no time, CleanedHistoryError if files of that time have been cleaned.
+        Raises InstantNotFoundError for what isn't a time, CleanedHistoryError if files of that time have been cleaned.
         """
         state = self._state()
         time = self._instant_time(state, instant, is_end=True)

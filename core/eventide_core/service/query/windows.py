@@ -166,7 +166,7 @@ class WindowService:
     def difference(self, delivery: Delivery) -> tuple[QueryPlan, QueryPlan]:
         """The base files that the view before and the delivered one don't share, both read as the delivered one.
 
-        The first plan is empty for a window that is no correction. Raises CleanedHistoryError, also where the view before
+        The first plan is empty for a window that isn't a correction. Raises CleanedHistoryError, also where the view before
         is unknown.
         """
         state = self._load()

@@ -109,7 +109,7 @@ class SettingsRecovery:
     def plan(self, stated: Mapping[str, str]) -> RecoveredSettings:
         """What is known, and what has to be stated. Writes nothing.
 
-        Raises RefusedError if the table has its settings, NotAHudiTableError if this is no table at all, and ConfigError
+        Raises RefusedError if the table has its settings, NotAHudiTableError if this isn't a table, and ConfigError
         for a stated setting that the files contradict.
         """
         storage = self.files.storage
@@ -118,7 +118,7 @@ class SettingsRecovery:
         except NotAHudiTableError as error:
             lost = error
         else:
-            raise RefusedError(f"{storage.root} has its {PROPERTIES_PATH}: only a lost one is made anew")
+            raise RefusedError(f"{storage.root} has its {PROPERTIES_PATH}: only a lost one is made again")
         path, timeline = self._timeline()
         if not timeline.instants:
             raise lost
@@ -153,7 +153,7 @@ class SettingsRecovery:
             if recovered.missing:
                 named = ", ".join(f"{key} ({hint})" for key, hint in sorted(recovered.missing.items()))
                 raise ConfigError(
-                    f"{storage.root}: {PROPERTIES_PATH} is lost, and no file tells {named}; state each of them, as an empty "
+                    f"{storage.root}: {PROPERTIES_PATH} is lost, and no file records {named}; state each, as an empty "
                     "value if the table had none"
                 )
             pairs = {key: setting.value for key, setting in sorted(recovered.known.items()) if setting.value}
@@ -162,7 +162,7 @@ class SettingsRecovery:
             taken = {*instants_with_outcome(storage), *(b.instant for b in backups_of(storage))}
             instant = instant_beyond(self.files.timeline(config), taken, config, self.clock)
             backup = RepairBackup(storage, instant)
-            repair = {"check": "settings", "path": PROPERTIES_PATH, "problem": "is lost", "action": "makes it anew"}
+            repair = {"check": "settings", "path": PROPERTIES_PATH, "problem": "is lost", "action": "makes it again"}
             backup.begin([Replacement(PROPERTIES_PATH, text.encode())], [repair], (), lease)
             backup.apply(lease)
         return RecoveredSettings(recovered.known, {}, instant)
@@ -299,7 +299,7 @@ class _Evidence:
             yield ZONE_KEY
 
     def check_fields(self, known: Mapping[str, KnownSetting]) -> None:
-        """Raises ConfigError if a field is no column of the table's schema."""
+        """Raises ConfigError if a field isn't a column of the table's schema."""
         columns = self._columns
         for key in _OF_FIELDS if columns else ():
             value = known[key].value if key in known else ""

@@ -52,7 +52,7 @@ class Savepoints:
     def save(self, instant: str, *, comments: str = "", tag: str | None = None) -> SavepointMetadata:
         """Keeps the table as of the completed write at `instant`; one that is kept already is answered as it is.
 
-        Raises InstantNotFoundError; ConfigError for a tag that is no name; RefusedError if files of that time are gone,
+        Raises InstantNotFoundError; ConfigError for a tag that isn't a name; RefusedError if files of that time are gone,
         the tag is another commit's, or the commit is kept without it already; BusyError while a clean or a restore is
         under way.
         """

@@ -6,7 +6,7 @@
 Order of writes: first the view, then the state that names it, by put-if-absent under the next number. So of two runners
 that go on from one state, one wins. After its put, a runner lists the states once more: if a later one is there, others
 made steps before or after the put. Then its state may not have been the next one: it removes its state, and the latest one
-tells what became of its step. The winner removes the states before the last but one, and views that neither the old nor the
+shows whether its step counted. The winner removes the states before the last but one, and views that neither the old nor the
 new state names and that are a day old.
 
 A crash leaves a view that no state names, or states and views that the next winner removes.
@@ -127,7 +127,7 @@ class ConsumerFiles:
 
     @property
     def _cure(self) -> str:
-        return f"restore it from a copy, or remove {self.directory} and let the consumer begin anew with `since`"
+        return f"restore it from a copy, or remove {self.directory} and let the consumer begin again with `since`"
 
     def _is_same(self, path: str, data: bytes) -> bool:
         """Whether the file is this runner's own: the response to its first request was lost."""

@@ -15,7 +15,7 @@ def is_defined(kind: object) -> bool:
 
 
 def branches(kind: Any) -> list[Any]:
-    """The types in a union; a type that is no union, alone."""
+    """The types in a union; another type, alone."""
     return list(kind) if is_union(kind) else [kind]
 
 

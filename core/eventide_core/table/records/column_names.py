@@ -14,7 +14,7 @@ from eventide_core.table.records.schema import META_FIELDS
 
 _T = TypeVar("_T")
 _OF_NO_COLUMN: Final = " "
-"""Before the name of a field in a file that is no column of the table any more: no column's name begins so."""
+"""Before the name of a field in a file that the table no longer has as a column: no column's name begins so."""
 
 _LAST: Final = "9" * 20
 _CURE: Final = (

@@ -4,9 +4,9 @@ A column gives epoch milliseconds as Hudi reads them: a timestamp or date by its
 milliseconds, in the zone that the table states if it has none of its own (local_time.py), otherwise in UTC; a plain number
 or a string of digits by its length (10 digits are seconds, 13 milliseconds; 16 and 19, which Hudi leaves out of its write
 stats, are microseconds and nanoseconds; any other length is milliseconds); any other string as ISO-8601. A number that
-spells out a date and a time, such as 20261120030000, is no time: it has no zone, and as milliseconds it would be one of the
-year 2612, which no T reaches. Of a decimal and a floating number, which Hudi leaves out, too, the digits before the point
-count; those after it are a part of the unit: 1700000000.5 is half a second later than 1700000000.
+spells out a date and a time, such as 20261120030000, isn't a time: it has no zone, and as milliseconds it would be one of
+the year 2612, which no T reaches. Of a decimal and a floating number, which Hudi leaves out, too, the digits before the
+point count; those after it are a part of the unit: 1700000000.5 is half a second later than 1700000000.
 """
 
 import math
@@ -85,11 +85,11 @@ class EventTimeRange:
         )
 
     def starts_before(self, threshold_ms: int) -> bool:
-        """Whether a record is, or may be, before the threshold: what is no event time counts as minus infinity."""
+        """Whether a record is, or may be, before the threshold: a value that isn't an event time is minus infinity."""
         return not self.has_only_times or (self.min_ms is not None and self.min_ms < threshold_ms)
 
     def ends_before(self, threshold_ms: int) -> bool:
-        """Whether every record is before the threshold: what is no event time counts as minus infinity."""
+        """Whether every record is before the threshold: a value that isn't an event time is minus infinity."""
         return self.max_ms is None or self.max_ms < threshold_ms
 
     def since(self, threshold_ms: int) -> "EventTimeRange":
@@ -209,7 +209,7 @@ def _too_small(number: int) -> str:
     else:
         meant = datetime.fromtimestamp(number, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         cure = f"epoch seconds? write {meant} or milliseconds, {number * 1000}"
-    return f"T {number} is no epoch milliseconds from {_PLAIN_MS_MIN} (1973) on: {cure}"
+    return f"T must be epoch milliseconds of at least {_PLAIN_MS_MIN} (1973), not {number}: {cure}"
 
 
 def is_ahead(threshold_ms: int, now_ms: int) -> bool:

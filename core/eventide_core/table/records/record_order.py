@@ -44,7 +44,7 @@ class MergeRule(StrEnum):
     CUSTOM = "CUSTOM"
 
 
-_NO_ORDER = "a user-defined merger is no order of versions"
+_NO_ORDER = "a user-defined merger doesn't order versions"
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ class AvroSchema:
         return cls.of(json.dumps(value, separators=(",", ":")))
 
     def __hash__(self) -> int:
-        # Each block brings its text anew. To hash some hundred kilobytes takes ten times as long as to compare them.
+        # Each block has a copy of its text. To hash some hundred kilobytes takes ten times as long as to compare them.
         return hash((len(self.text), self.text[-_HASHED_LENGTH:]))
 
     def __reduce__(self) -> tuple[Callable[[str], "AvroSchema"], tuple[str]]:
@@ -245,7 +245,7 @@ def _with_meta_fields(schema: AvroSchema) -> AvroSchema:
     fields = [{"name": name, "type": ["null", "string"], "doc": "", "default": None} for name in META_FIELDS]
     own = record["fields"]
     if not all(isinstance(_attribute(field, "name"), str) for field in own):
-        raise UnsupportedTableError(f"an Avro schema that is no record of named fields: {schema.text[:200]}")
+        raise UnsupportedTableError(f"an Avro schema that isn't a record of named fields: {schema.text[:200]}")
     fields += [field for field in own if field["name"] not in META_FIELDS]
     try:
         return AvroSchema.of_json({**record, "fields": fields})

@@ -23,7 +23,7 @@ _DECIMALS: Final = {8: 4, 9: 8, 10: 16}
 
 
 def variant_value(metadata: bytes, value: bytes) -> Any:
-    """The value, with dictionaries for objects and lists for arrays. Raises ValueError for bytes that are no variant."""
+    """The value, with dictionaries for objects and lists for arrays. Raises ValueError if the bytes aren't a variant."""
     try:
         return _Variant(value, tuple(_names(metadata)), len(value)).at(0, _DEPTH_MAX)
     except (IndexError, ArithmeticError, too_few_bytes) as error:

@@ -53,7 +53,7 @@ def settings_text(read_range: ReadFileRange, root: str) -> str:
             raise NotAHudiTableError(f"{root} is not a Hudi table: {kind}")
     raise NotAHudiTableError(
         f"{root} is not a Hudi table: it has no {PROPERTIES_PATH}; check the path; if the file of a table is lost, "
-        f"{Cure.recover_settings(root)} makes it anew"
+        f"{Cure.recover_settings(root)} makes it again"
     )
 
 
@@ -75,7 +75,7 @@ def known_settings(read_range: ReadFileRange, root: str) -> str | None:
         wrong = wrong or f"{path} {problem}"
     if wrong:
         raise NotAHudiTableError(
-            f"{root}: {wrong}; restore the whole file, or let {Cure.recover_settings(root)} make it anew"
+            f"{root}: {wrong}; restore the whole file, or let {Cure.recover_settings(root)} make it again"
         )
     return None
 

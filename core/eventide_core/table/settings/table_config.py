@@ -109,7 +109,7 @@ class TableConfig:
 
     @property
     def marks_local_times(self) -> bool:
-        """Whether Parquet files of the Hudi with this table version, 1.1 or later, tell local timestamps from numbers."""
+        """Whether Parquet files of this table version's Hudi, 1.1 or later, distinguish local timestamps from numbers."""
         return self.version >= 9
 
     @property

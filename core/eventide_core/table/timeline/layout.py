@@ -8,7 +8,7 @@
     slice of a log     the one in its name                         the last one that began before its write completed
     pending plan       writers that see it write to its new        writers don't read it
                        slices, the others to the old ones
-    left-over          version 0, which no writer uses             the instant of the compaction, which is no write's
+    left-over          version 0, which no writer uses             the instant of the compaction, which no write has
     inflight clean     repeats the plan                            is empty
     formats            those of Hudi 0.x: commits in JSON, an      those of Hudi 1.x: commits in Avro, an archived
                        archived timeline of log files, HFiles      timeline that is an LSM tree, HFiles of its own,
@@ -134,7 +134,7 @@ class Layout(ABC):
         """The name of what a compaction at an instant leaves over: its log file number `position`, which counts from 0.
 
         Version 6: version 0, which no writer uses, with write tokens in ascending string order, so that it sorts below every
-        log file that a writer appends to the new slice, planned or not. 8 and later: the instant is no write's, so the
+        log file that a writer appends to the new slice, planned or not. 8 and later: no write has the instant, so the
         versions count from 1; the log file keeps its own `write_token`, if it has one.
         """
 

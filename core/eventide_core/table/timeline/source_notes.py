@@ -42,7 +42,9 @@ def notes_in(extra_metadata: Mapping[str, str]) -> tuple[SourceNote, ...]:
             try:
                 notes.append(_checked(SourceNote(**json.loads(text))))
             except (ValueError, TypeError, RecursionError):
-                raise CorruptTimelineError(f"a commit has {key}={text[:80]!r}, which is no note of a source") from None
+                raise CorruptTimelineError(
+                    f"a commit has {key}={text[:80]!r}, which isn't a note of a source"
+                ) from None
     return tuple(notes)
 
 

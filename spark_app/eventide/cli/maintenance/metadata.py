@@ -10,7 +10,7 @@ from eventide_core.table.settings.metadata_table import FILES, REBUILT_INDEXES, 
 
 
 @table_verb
-@click.option("--rebuild", is_flag=True, help="Makes it anew, also where there is none.")
+@click.option("--rebuild", is_flag=True, help="Makes it again, also where there is none.")
 @click.option(
     "--index",
     "indexes",
@@ -23,7 +23,7 @@ def metadata(settings: Settings, table: str, rebuild: bool, indexes: tuple[str, 
     """Show or rebuild Hudi's metadata table.
 
     Shows the partitions of the metadata table of TABLE, its last compaction, and the delta commits since. --rebuild makes it
-    anew from the files of the table, under the table lock, which every writer has to share. No write may be pending. An
+    again from the files of the table, under the table lock, which every writer has to share. No write may be pending. An
     interrupted run leaves the table without a metadata table; run it again.
     """
     if indexes and not rebuild:

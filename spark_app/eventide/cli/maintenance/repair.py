@@ -35,7 +35,7 @@ LOST_KEYS = pa.schema(
     "stated",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Of a lost hoodie.properties, a setting that no other file tells; an empty value if there was none. Repeatable.",
+    help="Of a lost hoodie.properties, a setting that no other file records; an empty value if there was none. Repeatable.",
 )
 @click.option(
     "--lost-keys",
@@ -62,8 +62,8 @@ def repair(
 
     Lists the repairs of TABLE, or with --apply makes them, under the table lock. CHECK limits them to the findings of
     these checks. Whatever a repair changes or removes is first copied to .hoodie/.backup, from where --undo takes it, as
-    long as no action has begun since. If hoodie.properties and its backup are lost, makes it anew from the table's other
-    files, and asks for what they don't tell. Run it again after an interruption. Exits with 1 while damage is left.
+    long as no action has begun since. If hoodie.properties and its backup are lost, makes it again from the table's other
+    files, and asks for what they don't record. Run it again after an interruption. Exits with 1 while damage is left.
     """
     if lost_keys is not None:
         if undo or apply or deep or checks or stated:
@@ -154,7 +154,7 @@ def _batches(lost: LostKeys) -> Iterator[pa.RecordBatch]:
 def _lost(one: LostKeys) -> str:
     place = f"{one.partition}/{one.file_id}" if one.partition else one.file_id
     if one.source is None:
-        losses = "nothing tells which keys they had"
+        losses = "nothing records which keys they had"
     else:
         losses = f"{counted(len(one.keys), 'key')} lost, by the {one.source.replace('_', ' ')}"
     return f"{place}: {', '.join(one.paths)}\n    {losses}"
@@ -166,7 +166,7 @@ def _say_recovered(settings: Settings, recovered: RecoveredSettings) -> None:
     if recovered.backup is not None:
         end = "wrote hoodie.properties; run `eventide verify --deep`, and undo it with --undo if a setting is wrong"
     elif missing:
-        end = "state the settings that no file tells with --setting KEY=VALUE; KEY= if the table had none"
+        end = "state the settings that no file records with --setting KEY=VALUE; KEY= if the table had none"
     else:
         end = "every setting is known; run again with --apply to write hoodie.properties"
     settings.console.result(

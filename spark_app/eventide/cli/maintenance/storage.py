@@ -70,7 +70,7 @@ def _wrapped(sentence: str, width: int) -> str:
 
 def _clock(outcome: StorageCheck) -> str:
     if outcome.clock_offset_ms is None:
-        return "which are no clock's"
+        return "which aren't a clock's"
     way = "ahead of" if outcome.clock_offset_ms > 0 else "behind"
     text = f"the store's clock is {abs(outcome.clock_offset_ms):,} ms {way} this machine's"
     far = abs(outcome.clock_offset_ms) > CLOCK_OFFSET_MAX_MS

@@ -331,7 +331,7 @@ class LivingTable:
         """Runs a protocol, updates the account, and inspects the table. Returns the refusal of the protocol, or None.
 
         A protocol can be refused as busy only if an action was pending. One that was paused may fail in any way that the
-        user is told.
+        user sees.
         """
         self.bench.clock.sleep(_BETWEEN_STEPS_MS)
         self.reach[what] += 1
@@ -353,7 +353,7 @@ class LivingTable:
             assert was_pending or not isinstance(failure, BusyError), f"{what}: {failure!r}"
         own.update(self._look(what_it_does))
         if what_it_does.changes and not died and not own & self.account.rolled_back:
-            assert bool(own) == (failure is None), f"{what}: {own} has completed, and the user is told {failure!r}"
+            assert bool(own) == (failure is None), f"{what}: {own} has completed, and the user sees {failure!r}"
         if died:
             self.reach["crashes"] += 1
             self.let_the_dead_expire()

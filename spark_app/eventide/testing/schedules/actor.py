@@ -172,7 +172,7 @@ class _Life:
         if self.is_over:
             raise _Over
         assert threading.get_ident() == self._thread, (
-            f"{step}: an actor with threads is no function of what it is answered"
+            f"{step}: an actor with threads isn't a function of what it is answered"
         )
         self._arrive(step, None)
         if self._answers:

@@ -4,7 +4,7 @@
    each of its operations, storage requests and checks of the lease alike, at most `naps` times. Then its lease and all
    heartbeats have expired.
 2. While everybody sleeps, `others` act: whole actions of other processes, which nothing interrupts, at most `most_others`
-   in all, in each order. An action that changes nothing is no move.
+   in all, in each order. An action that changes nothing isn't a move.
 3. Then any actor wakes up and goes on with the operation that it had decided on, or begins.
 4. A process that sleeps may never wake up, and a process may die at any time: `Dying` says which situations are ends.
 

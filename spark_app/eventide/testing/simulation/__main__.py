@@ -41,7 +41,7 @@ def main(arguments: Sequence[str]) -> int:
     if outcome.failure is not None and not asked.no_shrink:
         _say(f"{outcome.failure}\nlooking for a smaller world that fails alike")
         outcome = shrunk(outcome, _say)
-    _say(_told(outcome))
+    _say(_summary(outcome))
     return 1 if outcome.failure else 0
 
 
@@ -70,7 +70,7 @@ def _run_many(first: int, seconds: float, *, shrinks: bool) -> int:
             failures.setdefault(outcome.failure.check, outcome)
             _say(f"{outcome.lot.command}\n    {str(outcome.failure)[:300]}")
     for outcome in failures.values():
-        _say(_told(shrunk(outcome, lambda _: None) if shrinks else outcome))
+        _say(_summary(shrunk(outcome, lambda _: None) if shrinks else outcome))
     per_hour = worlds * 3600 / (time.monotonic() - began) if not shrinks or not failures else worlds * 3600 / seconds
     _say(f"{worlds} worlds from seed {first}, {per_hour:.0f} an hour; {dict(sorted(counts.items()))}")
     return 1 if failures else 0
@@ -88,10 +88,11 @@ def _outcomes(first: int, deadline: float) -> Iterator[Outcome]:
                 following += 1
 
 
-def _told(outcome: Outcome) -> str:
+def _summary(outcome: Outcome) -> str:
     verdict = "kept every promise" if outcome.failure is None else str(outcome.failure)
-    told = f"{outcome.lot}\n{outcome.requests} requests, {outcome.writes} writes, {len(outcome.mishaps)} mishaps: {verdict}"
-    return told if outcome.failure is None else f"{told}\nreplay: {outcome.lot.command}"
+    counts = f"{outcome.requests} requests, {outcome.writes} writes, {len(outcome.mishaps)} mishaps"
+    summary = f"{outcome.lot}\n{counts}: {verdict}"
+    return summary if outcome.failure is None else f"{summary}\nreplay: {outcome.lot.command}"
 
 
 def _say(text: str) -> None:

@@ -46,7 +46,7 @@ EXPECTED: Final = (
     StorageError,
     TagNotFoundError,
 )
-"""What a user is told where several processes work on a table. Anything else is a fault of eventide's."""
+"""What a user sees where several processes work on a table. Anything else is a fault of eventide's."""
 _BEHIND_TICKS: Final = (0, 1, 3, 8, 15)
 _LIVES: Final = 4  # verbs that a process does on average
 
@@ -121,7 +121,7 @@ def _write(turn: Turn) -> None:
 
 
 def _plan_as_stock(turn: Turn) -> None:
-    """Not beside a restore: Hudi's documentation tells people to stop its writers for one."""
+    """Not beside a restore: Hudi's documentation asks people to stop its writers for one."""
     application = turn.application
     with application.runner.lock.acquire():
         timeline = application.state().timeline

@@ -152,7 +152,7 @@ class Scene:
         orphans = {f.path for check in found.failed if check.name == "orphan-files" for f in check.findings}
         late = orphans & self.store.arrived
         if late and self.lot.layout.version == 6:
-            # The name of a log file of version 6 doesn't tell whose it is: verify names a late one, and a person removes it.
+            # The name of a log file of version 6 doesn't say whose it is: verify names a late one, and a person removes it.
             for path in late:
                 self.store.storage.delete(path)
             found = self._verification()

@@ -157,8 +157,8 @@ def test_a_result_that_does_not_fit_is_refused(name: str, why: str) -> None:
         ("id=support.mergers", "is not STRATEGY_ID=module:Class"),
         ("id=no_such_module:Longest", "can't be loaded: ModuleNotFoundError"),
         ("id=support.mergers:NoSuchClass", "can't be loaded: AttributeError"),
-        ("id=support.mergers:NoMethod", "is no merger: it has no method `merge`"),
-        ("id=support.mergers:NoDeletes", "is no merger: its attribute `deletes` is None"),
+        ("id=support.mergers:NoMethod", "isn't a merger: it has no method `merge`"),
+        ("id=support.mergers:NoDeletes", "isn't a merger: its attribute `deletes` is None"),
         ("id=support.mergers:Longest,id=support.mergers:Joined", "maps id twice"),
     ],
 )

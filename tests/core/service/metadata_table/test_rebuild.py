@@ -98,7 +98,7 @@ def test_a_bloom_filter_is_that_of_the_footer(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["v6_mdt", "v9_mdt"])
-def test_a_broken_one_is_made_anew_and_followed_from_then_on(name: str, tmp_path: Path) -> None:
+def test_a_broken_one_is_made_again_and_followed_from_then_on(name: str, tmp_path: Path) -> None:
     path = golden.unpack(name, tmp_path)
     before = rows(path)
     for file in (path / ".hoodie/metadata/files").iterdir():
@@ -257,7 +257,7 @@ def test_a_record_index_by_partition_is_left_out_because_it_is_not_made_again(tm
     assert done.dropped == ("record_index",)
 
 
-def test_a_repair_makes_a_broken_one_anew_with_its_indexes(tmp_path: Path) -> None:
+def test_a_repair_makes_a_broken_one_again_with_its_indexes(tmp_path: Path) -> None:
     path = golden.unpack("v9_mdt", tmp_path)
     Table.open(str(path)).rebuild_metadata_table(["column_stats"])
     before, made = rows(path), partitions(path)

@@ -55,7 +55,7 @@ def test_a_write_removes_an_abandoned_request_of_a_rollback(version: int, tmp_pa
 
 
 @pytest.mark.parametrize("version", [6, 9])
-def test_a_restore_begins_anew_after_an_abandoned_request(version: int, tmp_path: Path) -> None:
+def test_a_restore_begins_again_after_an_abandoned_request(version: int, tmp_path: Path) -> None:
     path = tmp_path / "t"
     file, _ = requested(path, version, "restore")
     table = Table.open(str(path), SOON_ABANDONED)
@@ -75,7 +75,7 @@ def died(path: Path, version: int) -> tuple[Table, Path]:
 
 
 @pytest.mark.parametrize("version", [6, 9])
-def test_a_rollback_that_began_and_lost_its_plan_is_made_anew(version: int, tmp_path: Path) -> None:
+def test_a_rollback_that_began_and_lost_its_plan_is_made_again(version: int, tmp_path: Path) -> None:
     path = tmp_path / "t"
     table, completed = died(path, version)
     instant = completed.name[:17]
@@ -114,7 +114,7 @@ def test_a_write_takes_an_abandoned_rollback_without_a_plan_away(version: int, t
 
 
 @pytest.mark.parametrize("version", [6, 9])
-def test_a_restore_that_began_and_lost_its_plan_is_made_anew(version: int, tmp_path: Path) -> None:
+def test_a_restore_that_began_and_lost_its_plan_is_made_again(version: int, tmp_path: Path) -> None:
     path = tmp_path / "t"
     requested_file, instant = requested(path, version, "restore")
     requested_file.with_name(f"{instant}.restore.inflight").write_bytes(b"")

@@ -76,10 +76,10 @@ REFUSED: list[tuple[dict[str, Any], type[EventideError], str]] = [
     ({"add": {"Word": "int"}}, InvalidColumnNameError, "only in case"),
     ({"add": {"trip id": "int"}}, InvalidColumnNameError, "trip id"),
     ({"add": {"word.x": "int"}}, SchemaChangeError, "change within a nested column"),
-    ({"add": {"x": "strin"}}, ConfigError, "'strin' is no type"),
+    ({"add": {"x": "strin"}}, ConfigError, "'strin' isn't a type"),
     ({"move": {"word": "last"}}, SchemaChangeError, "neither 'first' nor 'after COLUMN'"),
     ({"move": {"word": "after word"}}, SchemaChangeError, "cannot come after itself"),
-    ({"drop": "word"}, ConfigError, "pass a list of texts"),
+    ({"drop": "word"}, ConfigError, "drop must be a list of names"),
 ]
 
 
@@ -185,10 +185,10 @@ _WRONG: tuple[tuple[dict[str, Any], str], ...] = (
     ({"add": ["fare double"]}, "fare double"),
     ({"add": {3: "int"}}, "3: 'int'"),
     ({"widen": "word"}, "widen='word'"),
-    ({"move": {"word": 3}}, r"move\['word'\]=3"),
+    ({"move": {"word": 3}}, r"move\['word'\] must be a string, not 3"),
     ({"drop": [None]}, "None"),
     ({"drop": None}, "None"),
-    ({"drop": "word"}, "drop='word'"),
+    ({"drop": "word"}, "drop must be a list of names, not 'word'"),
     ({"rename": ["word"]}, "rename="),
 )
 

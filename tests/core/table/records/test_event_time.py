@@ -111,7 +111,7 @@ def test_a_threshold_may_be_epoch_milliseconds() -> None:
 @pytest.mark.parametrize("number", [0, 300, 1_772_496_000, 10**11 - 1, -5, -1_772_496_000_000])
 def test_a_threshold_in_seconds_or_below_zero_is_refused_with_the_cure(number: int) -> None:
     for asked in (number, str(number), f" {number} "):
-        with pytest.raises(InvalidThresholdError, match=rf"T {number} is .*(epoch|zone)"):
+        with pytest.raises(InvalidThresholdError, match=rf"T must be .*, not {number}: .*(epoch|zone)"):
             parse_threshold(asked)
 
 

@@ -119,9 +119,9 @@ def test_options_that_no_round_could_mend_end_the_service(tmp_path: Path) -> Non
     [
         (
             "1795143600",
-            "T 1795143600 is no epoch milliseconds from 100000000000 (1973) on: epoch seconds? write 2026-11-20",
+            "T must be epoch milliseconds of at least 100000000000 (1973), not 1795143600: epoch seconds? write 2026-11-20",
         ),
-        ("-5", "T -5 is no epoch milliseconds"),
+        ("-5", "T must be epoch milliseconds of at least 100000000000 (1973), not -5"),
         ("2026-11-20 03:00", "give ISO-8601 with a zone"),
         ("9999-01-01T00:00Z", "9999-01-01"),
     ],

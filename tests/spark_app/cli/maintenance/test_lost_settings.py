@@ -36,7 +36,7 @@ def _rows(path: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_lost_settings_are_made_anew_from_the_files_and_what_the_user_states(name: str, tmp_path: Path) -> None:
+def test_lost_settings_are_made_again_from_the_files_and_what_the_user_states(name: str, tmp_path: Path) -> None:
     path = golden.unpack(name, tmp_path)
     before = _rows(path)
     settings = lose_settings(path)
@@ -49,7 +49,7 @@ def test_lost_settings_are_made_anew_from_the_files_and_what_the_user_states(nam
     assert missing.keys() >= {"hoodie.table.recordkey.fields", "hoodie.table.timeline.timezone"}
     refused = run("repair", path, "--apply")
     assert refused.exit_code == 2
-    assert "no file tells" in refused.stderr
+    assert "no file records" in refused.stderr
     assert content_of(path) == damaged
 
     answers = answers_of(settings, missing)
@@ -65,7 +65,7 @@ def test_lost_settings_are_made_anew_from_the_files_and_what_the_user_states(nam
 
     refused = run("repair", path, *words(answers), "--apply")
     assert refused.exit_code == RefusedError.exit_code
-    assert "only a lost one is made anew" in refused.stderr
+    assert "only a lost one is made again" in refused.stderr
     assert run("repair", path, "--undo").exit_code == 0
     with pytest.raises(NotAHudiTableError):
         Table.open(path)
@@ -115,7 +115,7 @@ def test_a_place_with_nothing_is_named_and_no_repair_is_advised(place: str, tmp_
     assert shown.stderr.endswith(f"{place} is not a Hudi table: nothing is there; check the path\n")
     assert run("repair", tmp_path / place).stderr == shown.stderr
     (tmp_path / "empty" / "part-0.parquet").touch()
-    assert "`eventide repair TABLE` makes it anew" in run("show", tmp_path / "empty").stderr
+    assert "`eventide repair TABLE` makes it again" in run("show", tmp_path / "empty").stderr
 
 
 def test_an_interrupted_recovery_is_completed_by_the_next(tmp_path: Path) -> None:

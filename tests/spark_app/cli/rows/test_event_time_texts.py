@@ -117,7 +117,7 @@ def test_an_option_that_contradicts_the_table_is_refused(tmp_path: Path) -> None
         ),
         ({str(EVENT_TIME_ZONE): "GMT+8:00"}, "is not a known time zone: it is an offset; use a name such as"),
         ({str(EVENT_TIME_FORMAT): FORM}, "has no zone: set eventide.event.time.zone"),
-        ({**NEW_YORK, EVENT_TIME_FORMAT: "%m/%d/%Y"}, "eventide.event.time.format='%m/%d/%Y' is no pattern"),
+        ({**NEW_YORK, EVENT_TIME_FORMAT: "%m/%d/%Y"}, "eventide.event.time.format='%m/%d/%Y' isn't a pattern"),
     ],
 )
 def test_create_refuses_what_cannot_be_used(tmp_path: Path, said: dict[str, str], message: str) -> None:

@@ -262,8 +262,9 @@ def test_a_declared_word_is_null_in_a_column_of_numbers(tmp_path: Path) -> None:
     source.write_text("id,count\n1,7\n2,NULL\n")
     assert [row["count"] for row in ingested(tmp_path / "t", source)] == ["7", "NULL"]
     assert [row["count"] for row in ingested(tmp_path / "u", source, "--null", "NULL")] == [7, None]
-    assert "row 2: column 'count': 'NULL' is no int64; correct the value, or declare it as null with --null" in refused(
-        tmp_path / "u", source
+    assert (
+        "row 2: column 'count': 'NULL' isn't of type int64; correct the value, or declare it as null with --null"
+        in refused(tmp_path / "u", source)
     )
 
 
@@ -527,7 +528,7 @@ def test_an_empty_text_of_json_is_no_null(tmp_path: Path) -> None:
     assert [row["at"] for row in ingested(tmp_path / "t", source)] == ["2026-03-01T10:00:00Z", ""]
     schema = tmp_path / "schema"
     schema.write_text("id int\nat timestamp\n")
-    assert "row 2: column 'at': '' is no timestamp" in refused(tmp_path / "u", source, *NEW, "--schema", schema)
+    assert "row 2: column 'at': '' isn't of type timestamp" in refused(tmp_path / "u", source, *NEW, "--schema", schema)
 
 
 def test_a_text_of_json_does_not_become_a_number_of_another_source(tmp_path: Path) -> None:

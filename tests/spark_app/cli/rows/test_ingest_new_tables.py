@@ -196,8 +196,8 @@ def test_a_new_table_has_the_stated_schema(kind: str, tmp_path: Path) -> None:
         ("id\n", "line 1: 'id' is not `name type`"),
         ("id string\nid int\n", "line 2: the column 'id' comes twice"),
         ("\n", "has no column"),
-        ('{"type": "record"', "is no Avro schema of a record"),
-        ('{"type": "long"}', "is no Avro schema of a record"),
+        ('{"type": "record"', "isn't an Avro schema of a record"),
+        ('{"type": "long"}', "isn't an Avro schema of a record"),
         ("a decimal(50, 2)", "line 1"),
     ],
 )
