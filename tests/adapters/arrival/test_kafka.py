@@ -1,6 +1,7 @@
 """The sources of the kind `kafka`, by a real broker: what the broker has, and what a commit says was read of it."""
 
 import json
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -12,7 +13,7 @@ import pytest
 from eventide.formatting import MaskedSource
 from eventide_adapters.arrival.kafka import KafkaSource, open_kafka
 from eventide_adapters.storage.secret_texts import secrets_in
-from eventide_core.errors import ConfigError
+from eventide_core.errors import ConfigError, format_timestamp
 from eventide_core.ports import SourceQuestion, StatedCommit
 from eventide_core.table.timeline.source_progress import SourceProgress
 from support.servers.kafka_server import PASSWORD, USER, KafkaServer
@@ -225,7 +226,43 @@ def test_a_topic_that_was_made_again_holds_the_gate_also_if_it_is_longer(topic: 
     topic.send(1)
     assert "ends at offset 1, and was read up to 2: it was made again" in topic.refused()
     topic.send(0.5, 0.4)
-    assert "has a message at offset 0 that is later than the commit" in topic.refused()
+    assert "is later than the commit at" in topic.refused()
+
+
+def test_a_message_of_the_future_that_waits_opens_no_gate(topic: Topic) -> None:
+    topic.make()
+    topic.send(4, -24, 3)
+    topic.read("0:1")
+    said = topic.progress()
+    assert said.progress_ms is None
+    assert (
+        f"the message at offset 1 of partition 0 of {topic.name} was not read, and has the timestamp" in said.evidence
+    )
+    assert format_timestamp(ago(-24)) in said.evidence
+    assert "a commit that reads on" in said.cure
+
+
+def test_a_message_of_the_future_closes_the_gate_no_longer_than_the_topic_is_in_doubt(topic: Topic) -> None:
+    """The id of the topic shows that it is the one that was read. Then the last message counts, if its time is right."""
+    topic.make()
+    topic.send(4, -24)
+    topic.read("0:2")
+    said = topic.progress()
+    assert (
+        f"a message at offset 1 with the timestamp {format_timestamp(ago(-24))}, which is later than" in said.evidence
+    )
+    found = re.search(r"topic_id=(\S+),", said.cure)
+    assert found is not None
+    own = found[1]
+    assert f"the message at offset 1 of partition 0 of {topic.name} has the timestamp" in topic.refused(topic_id=own)
+    topic.send(3)
+    topic.read("0:3")
+    said = topic.progress(topic_id=own)
+    assert (said.progress_ms, said.idle_since_ms) == (ago(3) - LATENCY_MS, ago(3)), "a dead producer is seen"
+    topic.delete()
+    topic.make()
+    topic.send(4, -24, 3)
+    assert f"not {own}: it was made again" in topic.refused(topic_id=own)
 
 
 def test_of_several_writers_the_one_that_is_behind_counts(topic: Topic) -> None:

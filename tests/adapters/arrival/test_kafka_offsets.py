@@ -14,7 +14,7 @@ def next_offsets(*commits: dict[str, str], partitions: int = 2) -> dict[int, int
     """By these commits, the newest first."""
     source = KafkaSource("orders", "orders", 0, {})
     reads = source._reads([StatedCommit("1", 0, commit) for commit in commits])
-    return kafka._next_offsets(reads, {number: kafka._Partition(-1, -1, 0, 0) for number in range(partitions)})
+    return kafka._next_offsets(reads, {number: kafka._Partition(-1, -1, -1, -1, 0, 0) for number in range(partitions)})
 
 
 def checkpoint(text: str | dict[str, str], key: str = "deltastreamer.checkpoint.key") -> dict[str, str]:
