@@ -56,6 +56,11 @@ _READS: Final = {"group.id": "eventide", "auto.offset.reset": "error", "enable.a
 _PEEKS: Final = {"enable.partition.eof": True, "fetch.wait.max.ms": 10}
 
 
+# A broker that kept the gate waiting is not asked again for so long: a round of the service asks several times.
+_REST_SECONDS: Final = 30.0
+_resting: Final = dict[tuple[tuple[str, Any], ...], tuple[float, str]]()
+"""Until when no broker is asked with these settings, and why it could not be."""
+_CHECK: Final = "check the address, the credentials, and that the broker is up"
 _AGAIN: Final = "read the topic from its start, and state the offsets of that"
 
 
@@ -103,8 +108,11 @@ class KafkaSource:
     timeout_seconds: float = _TIMEOUT_SECONDS
 
     def progress(self, question: SourceQuestion) -> SourceProgress:
-        errors = list[str]()
+        errors, began = list[str](), time.monotonic()
+        client = tuple(sorted(self.client.items()))
         try:
+            if began < _resting.get(client, (0, ""))[0]:
+                raise _NoProgressError(_resting[client][1], _CHECK)
             reads = self._reads(question.commits)
             return self._progress(reads, _Broker(self, errors, question.now_ms), question.now_ms)
         except _NoProgressError as why:
@@ -117,7 +125,9 @@ class KafkaSource:
                 evidence, cure = f"the broker has no topic {self.topic}", "make the topic, or declare another one"
             else:
                 evidence = f"{self.client['bootstrap.servers']} cannot be asked: {(errors or [error.str()])[0]}"
-                cure = "check the address, the credentials, and that the broker is up"
+                cure = _CHECK
+                if time.monotonic() - began >= self.timeout_seconds / 2:
+                    _resting[client] = time.monotonic() + _REST_SECONDS, evidence
         return SourceProgress(self.name, KIND, None, evidence, cure=cure)
 
     def _reads(self, commits: Sequence[StatedCommit]) -> tuple[_Read, ...]:
@@ -203,11 +213,11 @@ class KafkaSource:
             raise _NoProgressError(gone, f"write what they had from elsewhere, and state {number}:{found.start}")
         if self.topic_id is None and 0 <= found.late < offset:
             raise _NoProgressError(
-                f"{where} has a message at offset {found.late} with the timestamp {format_timestamp(found.late_ms)}, which is "
-                f"later than the commit at {commit.instant}, which had read up to {offset}: the topic was made again, or the "
-                "timestamp is of the future",
-                f"{_AGAIN}; or, if it is the topic that was read, declare it with topic_id={topic_id}, which shows that, and "
-                "set message.timestamp.type=LogAppendTime",
+                f"{where} has a message at offset {found.late} with the timestamp {format_timestamp(found.late_ms)}, which "
+                f"is later than the commit at {commit.instant}, which had read up to {offset}: the topic was made again, or "
+                "the timestamp is of the future",
+                f"{_AGAIN}; or, if it is the topic that was read, declare it with topic_id={topic_id}, which shows that, "
+                "and set message.timestamp.type=LogAppendTime",
             )
 
 
@@ -338,8 +348,8 @@ class _Broker:
             raise _NoProgressError(f"{where} has no timestamp", "a commit that reads on from there")
         if self._is_future(time_ms):  # it came earlier, and so did what follows it
             raise _NoProgressError(
-                f"{where} was not read, and has the timestamp {format_timestamp(time_ms)}, which is of the future, so nothing "
-                "shows since when it waits",
+                f"{where} was not read, and has the timestamp {format_timestamp(time_ms)}, which is of the future, so "
+                "nothing shows since when it waits",
                 "a commit that reads on from there; message.timestamp.type=LogAppendTime makes timestamps right",
             )
         return int(time_ms)

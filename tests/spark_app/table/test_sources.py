@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -320,8 +320,10 @@ class Talking:
     """It shows its settings. Its progress is the offset that the newest commit with one states."""
 
     settings: Mapping[str, str]
+    asked: ClassVar[list[int]] = []
 
     def progress(self, question: SourceQuestion) -> SourceProgress:
+        self.asked.append(len(question.commits))
         if self.settings.get("fails"):
             raise ConfigError(f"cannot log in: {self.settings}")
         texts = [commit.extra_metadata.get("eventide.source.orders.watermark") for commit in question.commits]
@@ -418,6 +420,26 @@ def test_a_source_is_asked_of_a_view_without_what_an_open_write_says_later(tmp_p
     assert [one.progress_ms for one in table.sources] == [2]
     asked = application.arrival.progress(state, before=compaction.requested_time)
     assert [one.progress_ms for one in asked] == [1]
+
+
+@pytest.mark.usefixtures("talking")
+def test_windows_and_markers_ask_a_source_once_whatever_number_of_views_there_is(tmp_path: Path) -> None:
+    table = made(tmp_path)
+    table.sources.declare("orders", "talking")
+    for hour in (1, 2, 3):
+        table.upsert(rows(hour - 0.5), sources={"orders": f"trips,0:{at(hour)}"})
+        table.compact(before=at(hour))
+    Talking.asked.clear()
+    windows = []
+    for window in table.windows(every="1h", consumer="c", since=at(0)):
+        windows.append(window.end_ms)
+        window.done()
+    assert windows == [at(1), at(2), at(3)]
+    assert len(Talking.asked) == 1
+    marking = Table.open(table.uri, {"eventide.done.marker.every": "1h", "eventide.done.marker.since": str(at(0))})
+    Talking.asked.clear()
+    assert len(marking.mark_done()) == 3
+    assert len(Talking.asked) == 1
 
 
 @pytest.mark.parametrize("form", ["{}", "{}/", "file://{}/"])

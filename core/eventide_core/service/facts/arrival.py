@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
-from eventide_core.action.freshness.arrival import lowest, with_arrival
+from eventide_core.action.freshness.arrival import held, with_arrival
 from eventide_core.action.freshness.freshness import Freshness
 from eventide_core.config import IDLE_SOURCES, Options, duration_of
 from eventide_core.errors import EventideError, MissingFileError
@@ -59,8 +59,7 @@ class ArrivalReader:
 
         None if a source had not said so by then.
         """
-        sources = self.progress(state, before=instant)
-        return lowest([watermark_ms, *(one.progress_ms for one in sources if not one.is_complete)])
+        return held(watermark_ms, self.progress(state, before=instant))
 
     def progress(self, state: TableState, *, before: str = "") -> tuple[SourceProgress, ...]:
         """How far each source has come, by the writes before an instant, if one is given. Raises CorruptTimelineError.

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
+from eventide_core.action.freshness.arrival import held
 from eventide_core.action.freshness.watermark_view import PublishedView
 from eventide_core.action.query.planner import plan_slices
 from eventide_core.action.windows.progress import ConsumerProgress, ConsumerView, LatePolicy, OpenWindow, WindowTerms
@@ -420,13 +421,15 @@ def _closed_ms(
 ) -> int | None:
     """The time up to which windows are closed as of that view: late records don't open them again.
 
-    They close no earlier than the sources had come by the writes that the view has.
+    They close no earlier than the sources had come by the writes that the view has. These are asked once: a consumer that
+    has seen an earlier view knows what was closed then.
     """
-    watermarks = [
-        arrival.watermark(state, view.compaction.requested_time, view.watermark_ms)
-        for view in published_views(state)
-        if view.completed <= newest.completed
-    ]
+    if progress.marks is not None:
+        return None  # a marker waits for no view
+    if sources := arrival.progress(state, before=newest.compaction.requested_time):
+        watermarks = [held(newest.watermark_ms, sources)]
+    else:
+        watermarks = [view.watermark_ms for view in published_views(state) if view.completed <= newest.completed]
     if progress.view is not None and state.find_write(progress.view.instant):
         watermarks.append(progress.closed_ms)  # else a restore has undone that view
     return max((watermark for watermark in watermarks if watermark is not None), default=None)
