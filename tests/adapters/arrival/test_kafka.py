@@ -78,7 +78,7 @@ class Topic:
         return open_kafka("orders", {**known, **settings})
 
     def progress(self, now_ms: int = NOW_MS, /, **settings: str) -> SourceProgress:
-        return self.source(**settings).progress(SourceQuestion(tuple(self.commits), now_ms, uncounted))
+        return self.source(**settings).progress(SourceQuestion(tuple(self.commits), now_ms, uncounted, lambda: 0))
 
     def refused(self, **settings: str) -> str:
         said = self.progress(**settings)
@@ -339,7 +339,7 @@ def test_a_wrong_address_takes_a_bounded_time_and_says_why(topic: Topic) -> None
     topic.read("0:1")
     source = replace(topic.source(bootstrap_servers=f"127.0.0.1:{port}"), timeout_seconds=1)
     began = time.monotonic()
-    said = source.progress(SourceQuestion(tuple(topic.commits), NOW_MS, uncounted))
+    said = source.progress(SourceQuestion(tuple(topic.commits), NOW_MS, uncounted, lambda: 0))
     assert time.monotonic() - began < 5
     assert said.progress_ms is None
     assert "Connection refused" in said.evidence
@@ -386,7 +386,7 @@ def test_a_broker_that_does_not_trust_or_is_not_trusted_has_no_progress(
     settings = {**with_sasl(topic.server), **change}
     settings = {key: value for key, value in settings.items() if value}
     source = MaskedSource(replace(topic.source(**settings), timeout_seconds=2), secrets_in(settings.items()))
-    said = source.progress(SourceQuestion(tuple(topic.commits), NOW_MS, uncounted))
+    said = source.progress(SourceQuestion(tuple(topic.commits), NOW_MS, uncounted, lambda: 0))
     assert said.progress_ms is None
     assert why in said.evidence
     shown = repr(source) + repr(said) + "".join(capfd.readouterr())

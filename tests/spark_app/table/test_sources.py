@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
+from unittest.mock import Mock
 
 import pytest
 
@@ -19,6 +20,7 @@ from eventide_core.ports import NoProgress, SourceQuestion
 from eventide_core.service.state.table import TableState
 from eventide_core.service.write.append import Append
 from eventide_core.table.settings.write_shape import WriteOperation
+from eventide_core.table.timeline.instant import instant_epoch_ms
 from eventide_core.table.timeline.source_progress import SourceProgress
 from support.command_line import run
 from support.hourly_tables import HOUR_MS, SCHEMA, SOON, at, made, rows
@@ -420,6 +422,53 @@ def test_a_source_is_asked_of_a_view_without_what_an_open_write_says_later(tmp_p
     assert [one.progress_ms for one in table.sources] == [2]
     asked = application.arrival.progress(state, before=compaction.requested_time)
     assert [one.progress_ms for one in asked] == [1]
+
+
+@dataclass(frozen=True)
+class Register:
+    """It was closed up to `closed_ms` at `said_ms`, or as it is asked, when the rows before had been written."""
+
+    closed_ms: int
+    said_ms: int | None = None
+    writes_meanwhile: Callable[[], object] = int
+
+    def progress(self, question: SourceQuestion) -> SourceProgress:
+        self.writes_meanwhile()
+        is_of_these = (self.said_ms or SystemClock().now_ms()) <= question.as_of_ms()
+        return SourceProgress("orders", "register", self.closed_ms if is_of_these else None, "the register")
+
+
+def test_what_a_source_says_later_closes_no_window_of_an_earlier_view(table: Table) -> None:
+    """A row of the window waits in a log file: it came before the register was closed, and after the view."""
+    table.upsert(rows(0.5))
+    table.compact(before=at(1))
+    table.upsert(rows(0.6))
+    declare_register(table)
+    state, view = table.state(), table.watermarks()[-1].compaction
+    register = Register(at(1), instant_epoch_ms(state.timeline.writes[-1].requested_time))
+    reader = replace(table._application.arrival, open_source=lambda _: register)
+    assert reader.watermark(state, view.requested_time, at(1)) is None
+    assert [one.progress_ms for one in reader.progress(state)] == [at(1)], "of the table as it is"
+    table.compact(before=at(1))
+    state, view = table.state(), table.watermarks()[-1].compaction
+    assert reader.watermark(state, view.requested_time, at(1)) == at(1)
+
+
+def test_what_a_source_says_of_rows_that_come_as_it_is_asked_opens_no_gate(table: Table) -> None:
+    table.upsert(rows(0.5))
+    table.compact(before=at(1))
+    declare_register(table)
+    state = table.state()
+    other = Table.open(table.uri)
+    registers = [Register(at(1)), Register(at(1), writes_meanwhile=lambda: other.upsert(rows(0.7)))]
+    for register, progress_ms in zip(registers, (at(1), None), strict=True):
+        reader = replace(table._application.arrival, open_source=Mock(return_value=register))
+        assert [one.progress_ms for one in reader.progress(state)] == [progress_ms]
+
+
+def declare_register(table: Table) -> None:
+    declaring = replace(table._application.declared_sources, open_source=lambda _: Register(0))
+    declaring.declare("orders", "register", {})
 
 
 @pytest.mark.usefixtures("talking")
