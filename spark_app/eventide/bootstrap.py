@@ -191,7 +191,7 @@ class Application:
     def watermark_tags(self) -> "WatermarkTags":
         from eventide_core.service.rollback.watermark_tags import WatermarkTags
 
-        return WatermarkTags(self.savepoints, self._tag_schedule)
+        return WatermarkTags(self.savepoints, self.arrival, self._tag_schedule)
 
     @cached_property
     def restorer(self) -> "Restorer":

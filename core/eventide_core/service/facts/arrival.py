@@ -10,6 +10,7 @@ from functools import partial
 
 from eventide_core.action.freshness.arrival import held, with_arrival
 from eventide_core.action.freshness.freshness import Freshness
+from eventide_core.action.freshness.watermark_view import PublishedView
 from eventide_core.config import IDLE_SOURCES, Options, duration_of
 from eventide_core.errors import EventideError, MissingFileError
 from eventide_core.ports import ArrivalSource, CountRows, SourceQuestion, StatedCommit, Storage
@@ -61,6 +62,11 @@ class ArrivalReader:
         None if a source had not said so by then.
         """
         return held(watermark_ms, self.progress(state, before=instant))
+
+    def had_come(self, state: TableState, view: PublishedView, threshold_ms: int) -> bool:
+        """Whether everything before T had come, by the table's files and its sources, when a view was made."""
+        watermark_ms = self.watermark(state, view.compaction.requested_time, view.watermark_ms)
+        return watermark_ms is not None and watermark_ms >= threshold_ms
 
     def progress(self, state: TableState, *, before: str = "") -> tuple[SourceProgress, ...]:
         """How far each source has come, by the writes before an instant, if one is given. Raises CorruptTimelineError.
