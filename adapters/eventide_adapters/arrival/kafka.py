@@ -26,7 +26,7 @@ from importlib.util import find_spec
 from typing import Any, Final
 
 from eventide_adapters.extras import install_command
-from eventide_core.config import duration_of
+from eventide_core.config import Options, duration_of
 from eventide_core.errors import ConfigError, counted, format_timestamp
 from eventide_core.ports import SourceQuestion, StatedCommit
 from eventide_core.table.settings.declared_sources import IDLE
@@ -385,7 +385,7 @@ def _next_offsets(reads: Sequence[_Read], partitions: Mapping[int, _Partition]) 
     }
 
 
-def open_kafka(name: str, given: Mapping[str, str]) -> KafkaSource:
+def open_kafka(name: str, given: Mapping[str, str], _options: Options | None = None) -> KafkaSource:
     """The source. Raises ConfigError for settings that can't be right, and if the package is missing."""
     client = {key.replace("_", "."): value for key, value in given.items() if key not in _OWN}
     unknown = next((key for key in client if key not in _CLIENT), None)

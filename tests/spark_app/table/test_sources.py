@@ -14,7 +14,7 @@ from eventide.bootstrap import SystemClock
 from eventide.rows.writer import incoming_records
 from eventide_adapters.arrival import open as arrival
 from eventide_adapters.entry_points import Adapters
-from eventide_core.config import BUCKETS
+from eventide_core.config import BUCKETS, Options
 from eventide_core.errors import format_timestamp
 from eventide_core.ports import NoProgress, SourceQuestion
 from eventide_core.service.state.table import TableState
@@ -340,7 +340,7 @@ def talking(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arrival, "SOURCES", Adapters("eventide.arrival", factories))
 
 
-def talking_source(_name: str, settings: Mapping[str, str]) -> Talking:
+def talking_source(_name: str, settings: Mapping[str, str], _options: Options) -> Talking:
     return Talking(settings)
 
 
