@@ -438,6 +438,7 @@ def _closed_ms(
     """
     if progress.marks is not None:
         return None  # a marker waits for no view
+    watermarks: list[int | None]
     if sources := arrival.progress(state, before=newest.compaction.requested_time):
         watermarks = [held(newest.watermark_ms, sources)]
     else:
