@@ -56,7 +56,7 @@ _READS: Final = {"group.id": "eventide", "auto.offset.reset": "error", "enable.a
 _PEEKS: Final = {"enable.partition.eof": True, "fetch.wait.max.ms": 10}
 
 
-# A broker that kept the gate waiting is not asked again for so long: a round of the service asks several times.
+# A broker that never answered is not asked again for so long: a round of the service asks several times.
 _REST_SECONDS: Final = 30.0
 _resting: Final = dict[tuple[tuple[str, Any], ...], tuple[float, str]]()
 """Until when no broker is asked with these settings, and why it could not be."""
@@ -108,13 +108,13 @@ class KafkaSource:
     timeout_seconds: float = _TIMEOUT_SECONDS
 
     def progress(self, question: SourceQuestion) -> SourceProgress:
-        errors, began = list[str](), time.monotonic()
-        client = tuple(sorted(self.client.items()))
+        began, client = time.monotonic(), tuple(sorted(self.client.items()))
+        until, why_not = _resting.get(client, (0.0, ""))
+        if began < until:
+            return SourceProgress(self.name, KIND, None, why_not, cure=_CHECK)
+        broker = _Broker(self, [], question.now_ms)
         try:
-            if began < _resting.get(client, (0, ""))[0]:
-                raise _NoProgressError(_resting[client][1], _CHECK)
-            reads = self._reads(question.commits)
-            return self._progress(reads, _Broker(self, errors, question.now_ms), question.now_ms)
+            return self._progress(self._reads(question.commits), broker, question.now_ms)
         except _NoProgressError as why:
             evidence, cure = why.args
         except _kafka().KafkaException as failure:
@@ -124,9 +124,10 @@ class KafkaSource:
             if error.code() == _kafka().KafkaError.UNKNOWN_TOPIC_OR_PART:
                 evidence, cure = f"the broker has no topic {self.topic}", "make the topic, or declare another one"
             else:
-                evidence = f"{self.client['bootstrap.servers']} cannot be asked: {(errors or [error.str()])[0]}"
+                evidence = f"{self.client['bootstrap.servers']} cannot be asked: {(broker.errors or [error.str()])[0]}"
                 cure = _CHECK
-                if time.monotonic() - began >= self.timeout_seconds / 2:
+                has_answered = bool(broker.topic_id)
+                if not has_answered and time.monotonic() - began >= self.timeout_seconds / 2:
                     _resting[client] = time.monotonic() + _REST_SECONDS, evidence
         return SourceProgress(self.name, KIND, None, evidence, cure=cure)
 
