@@ -191,7 +191,7 @@ class Application:
     def watermark_tags(self) -> "WatermarkTags":
         from eventide_core.service.rollback.watermark_tags import WatermarkTags
 
-        return WatermarkTags(self.savepoints, self._tag_schedule)
+        return WatermarkTags(self.savepoints, self.arrival, self._tag_schedule)
 
     @cached_property
     def restorer(self) -> "Restorer":
@@ -254,7 +254,7 @@ class Application:
     def arrival(self) -> "ArrivalReader":
         from eventide_core.service.facts.arrival import ArrivalReader
 
-        return ArrivalReader(self.files, self.options, _open_source, self._counts_of)
+        return ArrivalReader(self.files, self.options, partial(_open_source, self.options), self._counts_of)
 
     def _counts_of(self, state: TableState, instant: str | None) -> "CountRows":
         def count(spans: "Sequence[tuple[int, int]]") -> "Sequence[int]":
@@ -272,7 +272,7 @@ class Application:
     def declared_sources(self) -> "SourceDeclarations":
         from eventide_core.service.maintenance.declared_sources import SourceDeclarations
 
-        return SourceDeclarations(self.files, self._lock, _open_source)
+        return SourceDeclarations(self.files, self._lock, partial(_open_source, self.options))
 
     @cached_property
     def freshness(self) -> "FreshnessReader":
@@ -429,13 +429,13 @@ def assemble(
     return Application(storage, lock, heartbeats, engine, clock, typed, new_uuid)
 
 
-def _open_source(source: "DeclaredSource") -> "ArrivalSource":
+def _open_source(options: Options, source: "DeclaredSource") -> "ArrivalSource":
     from eventide.formatting import MaskedSource, masking
     from eventide_adapters.arrival.open import open_source
 
-    secrets = secrets_in(source.settings.items())
+    secrets = secrets_in({**options.values, **source.settings}.items())
     with masking(secrets):
-        return MaskedSource(open_source(source), secrets)
+        return MaskedSource(open_source(source, options), secrets)
 
 
 def _table_files(storage: Storage, engine: Engine, clock: Clock, options: Options) -> TableFiles:

@@ -57,6 +57,15 @@ def test_a_look_at_a_table_imports_neither_pandas_nor_spark(verb: str, tmp_path:
     assert not found & _USE_CASES
 
 
+def test_a_compaction_of_a_table_without_sources_imports_nothing_that_asks_one(tmp_path: Path) -> None:
+    table = golden.unpack("v9_event_bucket", tmp_path)
+    found = _imported("-m", "eventide", "compact", str(table), "--before", "1700000001000", "--engine", "local")
+    assert "eventide_core.service.compaction.run" in found
+    asking = ("eventide_adapters.arrival", "eventide_adapters.markers", "eventide.table.counted", "eventide.table.cut")
+    asking += ("eventide_core.service.query.windows", "eventide_core.action.windows.done_markers", "confluent_kafka")
+    assert not {name for name in found if name.startswith(asking)}
+
+
 @pytest.mark.parametrize("words", [("show",), ("plan", "--before", "1700000001000")])
 def test_a_table_whose_headers_answer_needs_no_arrow(words: tuple[str, ...], tmp_path: Path) -> None:
     table = tmp_path / "trips"

@@ -32,6 +32,7 @@ FLOORS = {
     "restore, done": 0.02,
     "archive, done": 0.1,
     "pauses": 0.2,
+    "statements": 1.0,
 }
 
 

@@ -9,8 +9,9 @@
    counts then. Silence is of the whole topic: some partitions seldom get a message.
 4. An event is older than its arrival, by at most the latency of the producers, which is the user's word.
 
-There is no progress where offsets are gone before they were read, and where the topic isn't the one that was read: it ends
-before the next offset, or has messages below it that are later than the commit.
+There is no progress where offsets are gone before they were read, and where the topic isn't the one that was read: it has
+another id than the declared one, ends before the next offset, or, without a declared id, has messages below the next offset
+that are later than the commit. A timestamp of the future is no time: neither of a message that waits, nor of the last one.
 
 A transaction's markers have offsets, too, and aborted messages: both are skipped. A message in an open transaction counts.
 """
@@ -25,7 +26,7 @@ from importlib.util import find_spec
 from typing import Any, Final
 
 from eventide_adapters.extras import install_command
-from eventide_core.config import duration_of
+from eventide_core.config import Options, duration_of
 from eventide_core.errors import ConfigError, counted, format_timestamp
 from eventide_core.ports import SourceQuestion, StatedCommit
 from eventide_core.table.settings.declared_sources import IDLE
@@ -45,7 +46,7 @@ _CLIENT: Final = frozenset({
 })
 # fmt: on
 """What a source may set of librdkafka: the others may load libraries or run commands, which a table must not."""
-_OWN: Final = ("topic", "latency", "writer", "watermark", IDLE)
+_OWN: Final = ("topic", "topic_id", "latency", "writer", "watermark", IDLE)
 # A broker that works answers in well under a second, also over TLS; a gate that is asked each minute can wait this long.
 _TIMEOUT_SECONDS: Final = 10.0
 # By how much the clocks of the broker, of producers and of the table's writers may differ.
@@ -53,6 +54,14 @@ _SKEW_MS: Final = 60_000
 _READS: Final = {"group.id": "eventide", "auto.offset.reset": "error", "enable.auto.commit": False}
 # The broker answers at once that a partition has no more messages.
 _PEEKS: Final = {"enable.partition.eof": True, "fetch.wait.max.ms": 10}
+
+
+# A broker that never answered is not asked again for so long: a round of the service asks several times.
+_REST_SECONDS: Final = 30.0
+_resting: Final = dict[tuple[tuple[str, Any], ...], tuple[float, str]]()
+"""Until when no broker is asked with these settings, and why it could not be."""
+_CHECK: Final = "check the address, the credentials, and that the broker is up"
+_AGAIN: Final = "read the topic from its start, and state the offsets of that"
 
 
 class _NoProgressError(Exception):
@@ -69,12 +78,14 @@ class _Read:
 
 @dataclass(frozen=True, slots=True)
 class _Partition:
-    """A partition as the broker has it. `heard_ms` is its latest timestamp, -1 without a message.
+    """A partition as the broker has it. `heard_ms` is its latest timestamp, -1 without a message, and `heard` its offset.
 
-    `late` is the first offset with a timestamp after the commit that was read, -1 if there is none.
+    `late` is the first offset with a timestamp after the commit that was read, which is `late_ms`; -1 if there is none.
     """
 
     heard_ms: int
+    heard: int
+    late_ms: int
     late: int
     start: int
     end: int
@@ -84,8 +95,8 @@ class _Partition:
 class KafkaSource:
     """ports.ArrivalSource for one `topic`, whose messages arrive within `latency_ms` of their events.
 
-    `client` are librdkafka's settings, which may contain secrets. Only the commits of `writer` count, if it is given. A
-    question takes up to `timeout_seconds`.
+    `client` are librdkafka's settings, which may contain secrets. Only the commits of `writer` count, if it is given, and
+    only a topic with `topic_id`. A question takes up to `timeout_seconds`.
     """
 
     name: str
@@ -93,13 +104,17 @@ class KafkaSource:
     latency_ms: int
     client: Mapping[str, Any] = field(repr=False)
     writer: str | None = None
+    topic_id: str | None = None
     timeout_seconds: float = _TIMEOUT_SECONDS
 
     def progress(self, question: SourceQuestion) -> SourceProgress:
-        errors = list[str]()
+        began, client = time.monotonic(), tuple(sorted(self.client.items()))
+        until, why_not = _resting.get(client, (0.0, ""))
+        if began < until:
+            return SourceProgress(self.name, KIND, None, why_not, cure=_CHECK)
+        broker = _Broker(self, [], question.now_ms)
         try:
-            reads = self._reads(question.commits)
-            return self._progress(reads, _Broker(self, errors), question.now_ms)
+            return self._progress(self._reads(question.commits), broker, question.now_ms)
         except _NoProgressError as why:
             evidence, cure = why.args
         except _kafka().KafkaException as failure:
@@ -109,8 +124,11 @@ class KafkaSource:
             if error.code() == _kafka().KafkaError.UNKNOWN_TOPIC_OR_PART:
                 evidence, cure = f"the broker has no topic {self.topic}", "make the topic, or declare another one"
             else:
-                evidence = f"{self.client['bootstrap.servers']} cannot be asked: {(errors or [error.str()])[0]}"
-                cure = "check the address, the credentials, and that the broker is up"
+                evidence = f"{self.client['bootstrap.servers']} cannot be asked: {(broker.errors or [error.str()])[0]}"
+                cure = _CHECK
+                has_answered = bool(broker.topic_id)
+                if not has_answered and time.monotonic() - began >= self.timeout_seconds / 2:
+                    _resting[client] = time.monotonic() + _REST_SECONDS, evidence
         return SourceProgress(self.name, KIND, None, evidence, cure=cure)
 
     def _reads(self, commits: Sequence[StatedCommit]) -> tuple[_Read, ...]:
@@ -146,9 +164,14 @@ class KafkaSource:
     def _progress(self, reads: tuple[_Read, ...], broker: "_Broker", now_ms: int) -> SourceProgress:
         commit = reads[0].commit
         partitions = broker.partitions(commit.completed_ms + _SKEW_MS)
+        if self.topic_id not in (None, broker.topic_id):
+            raise _NoProgressError(
+                f"{self.topic} has the id {broker.topic_id}, not {self.topic_id}: it was made again",
+                f"{_AGAIN}, and declare it with topic_id={broker.topic_id}",
+            )
         following = _next_offsets(reads, partitions)
         for number, offset in following.items():
-            self._check(number, offset, partitions.get(number), commit)
+            self._check(number, offset, partitions.get(number), commit, broker.topic_id)
         unread = {number: offset for number, offset in following.items() if offset < partitions[number].end}
         behind = broker.first_messages(unread, {number: partitions[number].end for number in unread})
         if behind:
@@ -161,7 +184,7 @@ class KafkaSource:
             )
             cure = f"a commit that reads on from {self.topic},{number}:{following[number]}"
             return SourceProgress(self.name, KIND, since_ms - self.latency_ms, evidence, cure=cure)
-        heard_ms = min(now_ms, max((one.heard_ms for one in partitions.values()), default=-1))
+        heard_ms = min(now_ms, broker.heard_ms(partitions))
         if heard_ms < 0:
             raise _NoProgressError(
                 f"{self.topic} has no message, so nothing shows since when it is silent", "a message"
@@ -176,34 +199,40 @@ class KafkaSource:
             cure=f"a later message of {self.topic}, or {IDLE}= if it may be silent for longer",
         )
 
-    def _check(self, number: int, offset: int, found: _Partition | None, commit: StatedCommit) -> None:
+    def _check(self, number: int, offset: int, found: _Partition | None, commit: StatedCommit, topic_id: str) -> None:
         """Raises _NoProgressError if the broker's partition isn't the one that was read, or not all of it can be."""
         where = f"partition {number} of {self.topic}"
-        again = "read the topic from its start, and state the offsets of that"
         if found is None:
-            raise _NoProgressError(f"{where} was read up to offset {offset}, and is gone", again)
+            raise _NoProgressError(f"{where} was read up to offset {offset}, and is gone", _AGAIN)
         if offset > found.end:
             raise _NoProgressError(
                 f"{where} ends at offset {found.end}, and was read up to {offset}: it was made again, or lost messages",
-                again,
+                _AGAIN,
             )
         if offset < found.start:
             gone = f"offsets {offset} to {found.start - 1} of {where} are gone from the broker, and were not read"
             raise _NoProgressError(gone, f"write what they had from elsewhere, and state {number}:{found.start}")
-        if 0 <= found.late < offset:
+        if self.topic_id is None and 0 <= found.late < offset:
             raise _NoProgressError(
-                f"{where} has a message at offset {found.late} that is later than the commit at {commit.instant}, which had "
-                f"read up to {offset}: it was made again, or its timestamps are of the future",
-                f"{again}, or set message.timestamp.type=LogAppendTime",
+                f"{where} has a message at offset {found.late} with the timestamp {format_timestamp(found.late_ms)}, which "
+                f"is later than the commit at {commit.instant}, which had read up to {offset}: the topic was made again, or "
+                "the timestamp is of the future",
+                f"{_AGAIN}; or, if it is the topic that was read, declare it with topic_id={topic_id}, which shows that, "
+                "and set message.timestamp.type=LogAppendTime",
             )
 
 
 @dataclass(slots=True)
 class _Broker:
-    """Asks for the partitions of a topic, until a deadline. `errors` gets why no connection came about."""
+    """Asks for the partitions of a topic, until a deadline. `errors` gets why no connection came about.
+
+    Timestamps after `now_ms` are of the future. `topic_id` is known once the partitions are.
+    """
 
     source: KafkaSource
     errors: list[str]
+    now_ms: int
+    topic_id: str = ""
     _deadline: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -216,14 +245,23 @@ class _Broker:
         # Other requests for what a topic is may make it.
         described = admin.describe_topics(kafka.TopicCollection([topic]), request_timeout=self._seconds())
         try:
-            asked = [kafka.TopicPartition(topic, one.id) for one in described[topic].result().partitions]
+            found = described[topic].result()
         finally:
             admin.poll(0)  # brings the errors
+        self.topic_id = str(found.topic_id)
+        asked = [kafka.TopicPartition(topic, one.id) for one in found.partitions]
         # What is heard of before the ends are asked for is before them.
         specs = (spec.max_timestamp(), spec.for_timestamp(late_ms), spec.earliest(), spec.latest())
         last, late, start, end = (self._offsets(admin, asked, one) for one in specs)
         return {
-            number: _Partition(last[number].timestamp, late[number].offset, start[number].offset, end[number].offset)
+            number: _Partition(
+                last[number].timestamp,
+                last[number].offset,
+                late[number].timestamp,
+                late[number].offset,
+                start[number].offset,
+                end[number].offset,
+            )
             for number in last
         }
 
@@ -247,15 +285,40 @@ class _Broker:
             raise _NoProgressError(
                 f"partition {number} of {self.source.topic} lost messages as it was read", "a message"
             )
-        return found | more
+        return {number: self._time_of(message) for number, message in (found | more).items()}
+
+    def heard_ms(self, partitions: Mapping[int, _Partition]) -> int:
+        """The latest timestamp of the topic that isn't of the future, -1 without a message. Raises KafkaException.
+
+        Of a partition that has one of the future, the last message counts.
+        """
+        future = {number: one for number, one in partitions.items() if self._is_future(one.heard_ms)}
+        last, _ = self._first(
+            {number: one.end - 1 for number, one in future.items()},
+            {number: one.end for number, one in future.items()},
+            "read_uncommitted",
+        )
+        times = [one.heard_ms for one in partitions.values()] + [message.timestamp()[1] for message in last.values()]
+        heard_ms = max((time_ms for time_ms in times if not self._is_future(time_ms)), default=-1)
+        if heard_ms < 0 and future:
+            number, one = next(iter(future.items()))
+            raise _NoProgressError(
+                f"the message at offset {one.heard} of partition {number} of {self.source.topic} has the timestamp "
+                f"{format_timestamp(one.heard_ms)}, which is of the future, and no other one shows when it was written",
+                "a later message whose timestamp is right; message.timestamp.type=LogAppendTime makes it so",
+            )
+        return heard_ms
+
+    def _is_future(self, time_ms: int) -> bool:
+        return time_ms > self.now_ms + _SKEW_MS
 
     def _first(
         self, unread: Mapping[int, int], ends: Mapping[int, int], isolation: str
-    ) -> tuple[dict[int, int], dict[int, int]]:
-        """The times, and the offsets of open transactions, at which the partitions end for whoever doesn't read these."""
-        kafka, times, waiting, left = _kafka(), dict[int, int](), dict[int, int](), set(unread)
+    ) -> tuple[dict[int, Any], dict[int, int]]:
+        """The messages, and the offsets of open transactions, at which the partitions end for who doesn't read these."""
+        kafka, found, waiting, left = _kafka(), dict[int, Any](), dict[int, int](), set(unread)
         if not unread:
-            return times, waiting
+            return found, waiting
         consumer = kafka.Consumer(self._settings(_READS | _PEEKS | {"isolation.level": isolation}))
         try:
             topic = self.source.topic
@@ -270,20 +333,26 @@ class _Broker:
                 # What came since the ends were asked for may be later than what came to other partitions.
                 if number in left and message.offset() < ends[number]:
                     if error is None:
-                        times[number] = self._time_of(message)
+                        found[number] = message
                     else:
                         waiting[number] = message.offset()
                 left.discard(number)
                 consumer.pause([kafka.TopicPartition(topic, number)])
         finally:
             consumer.close()
-        return times, waiting
+        return found, waiting
 
     def _time_of(self, message: Any) -> int:
         kind, time_ms = message.timestamp()
+        where = f"the message at offset {message.offset()} of partition {message.partition()} of {self.source.topic}"
         if kind == _kafka().TIMESTAMP_NOT_AVAILABLE or time_ms < 0:
-            where = f"offset {message.offset()} of partition {message.partition()} of {self.source.topic}"
-            raise _NoProgressError(f"the message at {where} has no timestamp", "a commit that reads on from there")
+            raise _NoProgressError(f"{where} has no timestamp", "a commit that reads on from there")
+        if self._is_future(time_ms):  # it came earlier, and so did what follows it
+            raise _NoProgressError(
+                f"{where} was not read, and has the timestamp {format_timestamp(time_ms)}, which is of the future, so "
+                "nothing shows since when it waits",
+                "a commit that reads on from there; message.timestamp.type=LogAppendTime makes timestamps right",
+            )
         return int(time_ms)
 
     def _settings(self, more: Mapping[str, Any]) -> dict[str, Any]:
@@ -317,14 +386,14 @@ def _next_offsets(reads: Sequence[_Read], partitions: Mapping[int, _Partition]) 
     }
 
 
-def open_kafka(name: str, given: Mapping[str, str]) -> KafkaSource:
+def open_kafka(name: str, given: Mapping[str, str], _options: Options | None = None) -> KafkaSource:
     """The source. Raises ConfigError for settings that can't be right, and if the package is missing."""
     client = {key.replace("_", "."): value for key, value in given.items() if key not in _OWN}
     unknown = next((key for key in client if key not in _CLIENT), None)
     if unknown is not None:
         raise ConfigError(
-            f"source {name}: {unknown.replace('.', '_')[:80]!r} is not a setting of this kind; it takes topic, latency, "
-            f"writer and, with `_` for each dot, {', '.join(sorted(_CLIENT))}"
+            f"source {name}: {unknown.replace('.', '_')[:80]!r} is not a setting of this kind; it takes topic, topic_id, "
+            f"latency, writer and, with `_` for each dot, {', '.join(sorted(_CLIENT))}"
         )
     for key in ("bootstrap_servers", "topic", "latency"):
         if not given.get(key):
@@ -339,7 +408,7 @@ def open_kafka(name: str, given: Mapping[str, str]) -> KafkaSource:
     except kafka.KafkaException as failure:
         raise _wrong_setting(name, failure.args[0]) from None
     latency_ms = 1000 * duration_of(given["latency"], f"source {name}: latency=")
-    return KafkaSource(name, given["topic"], latency_ms, client, given.get("writer"))
+    return KafkaSource(name, given["topic"], latency_ms, client, given.get("writer"), given.get("topic_id"))
 
 
 def _wrong_setting(name: str, error: Any) -> ConfigError:

@@ -80,8 +80,7 @@ def at(moment: Moment, tables: Iterable[Table]) -> Cut:
         raise WatermarkNotFoundError(
             f"no cut before {format_timestamp(threshold_ms)}: {'; '.join(behind)}; compact up to T, or use an earlier T"
         )
-    views = {t.uri: view_as_of_watermark(t.state(), threshold_ms, is_newest=True) for t in chosen}
-    compactions = {uri: view.compaction.requested_time for uri, view in views.items()}
+    compactions = {t.uri: _view_of(t, threshold_ms) for t in chosen}
     # Planned once: a plan made later could find another view.
     plans = {t.uri: partial(t._application.queries.as_of_watermark, threshold_ms, compactions[t.uri]) for t in chosen}
     rows = {t.uri: replace(t._rows(plans[t.uri]), plan_again=None) for t in chosen}
@@ -97,6 +96,18 @@ def _checked(tables: Iterable[Table]) -> tuple[Table, ...]:
     if not uris or len(set(uris)) < len(uris):
         raise ConfigError(f"a cut is of one or more different tables, not of {uris}")
     return chosen
+
+
+def _view_of(table: Table, threshold_ms: int) -> str:
+    """The compaction that left the newest view of T. Raises WatermarkNotFoundError if the sources came to T after it."""
+    state = table.state()
+    view = view_as_of_watermark(state, threshold_ms, is_newest=True)
+    if not table._application.arrival.had_come(state, view, threshold_ms):
+        raise WatermarkNotFoundError(
+            f"no cut before {format_timestamp(threshold_ms)}: the view of {table.uri} at that time is of the compaction at "
+            f"{view.compaction.requested_time}, before its sources had come so far; compact up to T again, or use a later T"
+        )
+    return view.compaction.requested_time
 
 
 def _behind(table: Table, threshold_ms: int) -> str | None:

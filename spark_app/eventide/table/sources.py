@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from os.path import abspath
 
 from eventide.bootstrap import Application
 from eventide_core.errors import ConfigError
@@ -40,6 +41,9 @@ class TableSources:
             if TABLE not in settings:
                 raise ConfigError(f"source {name}: {TABLE} is missing: the URI of the table that this one is made of")
             settings[TABLE] = source_of(self._application, settings[TABLE]).storage.root
+        at = settings.get("at", "")
+        if kind == "counts" and at and "://" not in at:
+            settings["at"] = abspath(at)  # later commands run elsewhere
         self._application.declared_sources.declare(name, kind, settings)
 
     def forget(self, name: str) -> None:

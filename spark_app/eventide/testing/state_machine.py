@@ -19,6 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from eventide.testing.histories import Commit, Layout, delete, layouts, put
 from eventide.testing.inspection.observation import Observer
 from eventide.testing.living_table.interruptions import Pause
+from eventide.testing.living_table.statements import Statements
 from eventide.testing.living_table.table import LivingTable
 from eventide.testing.oracle import Change, Order
 from eventide_core.config import LinkChoice
@@ -324,6 +325,7 @@ def table_machine(configuration: Configuration, reach: Counter[str]) -> type[Rul
 
         @initialize(first=st.lists(changes, min_size=1, max_size=3))
         def begin(self, first: list[Commit]) -> None:
+            self.table.statements = Statements() if len(first) % 2 else None
             bases = [put(key, 0, "base", partition=p) for p in configuration.partitions for key in KEYS[:2]]
             for commit in (tuple(bases), *first):
                 self.commit(commit)

@@ -1,6 +1,7 @@
 """The sources of the kind `kafka`, by a real broker: what the broker has, and what a commit says was read of it."""
 
 import json
+import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -12,7 +13,7 @@ import pytest
 from eventide.formatting import MaskedSource
 from eventide_adapters.arrival.kafka import KafkaSource, open_kafka
 from eventide_adapters.storage.secret_texts import secrets_in
-from eventide_core.errors import ConfigError
+from eventide_core.errors import ConfigError, format_timestamp
 from eventide_core.ports import SourceQuestion, StatedCommit
 from eventide_core.table.timeline.source_progress import SourceProgress
 from support.servers.kafka_server import PASSWORD, USER, KafkaServer
@@ -77,7 +78,7 @@ class Topic:
         return open_kafka("orders", {**known, **settings})
 
     def progress(self, now_ms: int = NOW_MS, /, **settings: str) -> SourceProgress:
-        return self.source(**settings).progress(SourceQuestion(tuple(self.commits), now_ms, uncounted))
+        return self.source(**settings).progress(SourceQuestion(tuple(self.commits), now_ms, uncounted, lambda: 0))
 
     def refused(self, **settings: str) -> str:
         said = self.progress(**settings)
@@ -225,7 +226,43 @@ def test_a_topic_that_was_made_again_holds_the_gate_also_if_it_is_longer(topic: 
     topic.send(1)
     assert "ends at offset 1, and was read up to 2: it was made again" in topic.refused()
     topic.send(0.5, 0.4)
-    assert "has a message at offset 0 that is later than the commit" in topic.refused()
+    assert "is later than the commit at" in topic.refused()
+
+
+def test_a_message_of_the_future_that_waits_opens_no_gate(topic: Topic) -> None:
+    topic.make()
+    topic.send(4, -24, 3)
+    topic.read("0:1")
+    said = topic.progress()
+    assert said.progress_ms is None
+    assert (
+        f"the message at offset 1 of partition 0 of {topic.name} was not read, and has the timestamp" in said.evidence
+    )
+    assert format_timestamp(ago(-24)) in said.evidence
+    assert "a commit that reads on" in said.cure
+
+
+def test_a_message_of_the_future_closes_the_gate_no_longer_than_the_topic_is_in_doubt(topic: Topic) -> None:
+    """The id of the topic shows that it is the one that was read. Then the last message counts, if its time is right."""
+    topic.make()
+    topic.send(4, -24)
+    topic.read("0:2")
+    said = topic.progress()
+    assert (
+        f"a message at offset 1 with the timestamp {format_timestamp(ago(-24))}, which is later than" in said.evidence
+    )
+    found = re.search(r"topic_id=(\S+),", said.cure)
+    assert found is not None
+    own = found[1]
+    assert f"the message at offset 1 of partition 0 of {topic.name} has the timestamp" in topic.refused(topic_id=own)
+    topic.send(3)
+    topic.read("0:3")
+    said = topic.progress(topic_id=own)
+    assert (said.progress_ms, said.idle_since_ms) == (ago(3) - LATENCY_MS, ago(3)), "a dead producer is seen"
+    topic.delete()
+    topic.make()
+    topic.send(4, -24, 3)
+    assert f"not {own}: it was made again" in topic.refused(topic_id=own)
 
 
 def test_of_several_writers_the_one_that_is_behind_counts(topic: Topic) -> None:
@@ -302,7 +339,7 @@ def test_a_wrong_address_takes_a_bounded_time_and_says_why(topic: Topic) -> None
     topic.read("0:1")
     source = replace(topic.source(bootstrap_servers=f"127.0.0.1:{port}"), timeout_seconds=1)
     began = time.monotonic()
-    said = source.progress(SourceQuestion(tuple(topic.commits), NOW_MS, uncounted))
+    said = source.progress(SourceQuestion(tuple(topic.commits), NOW_MS, uncounted, lambda: 0))
     assert time.monotonic() - began < 5
     assert said.progress_ms is None
     assert "Connection refused" in said.evidence
@@ -349,7 +386,7 @@ def test_a_broker_that_does_not_trust_or_is_not_trusted_has_no_progress(
     settings = {**with_sasl(topic.server), **change}
     settings = {key: value for key, value in settings.items() if value}
     source = MaskedSource(replace(topic.source(**settings), timeout_seconds=2), secrets_in(settings.items()))
-    said = source.progress(SourceQuestion(tuple(topic.commits), NOW_MS, uncounted))
+    said = source.progress(SourceQuestion(tuple(topic.commits), NOW_MS, uncounted, lambda: 0))
     assert said.progress_ms is None
     assert why in said.evidence
     shown = repr(source) + repr(said) + "".join(capfd.readouterr())

@@ -9,6 +9,10 @@ import pyarrow as pa
 import pytest
 
 from eventide import ConfigError, Table
+from eventide.table import counted
+from eventide_adapters.entry_points import Adapters
+from eventide_adapters.storage.open import open_storage
+from eventide_core.config import Options
 from support.columns import schema_of
 from support.hourly_tables import SOON, at, made, rows
 
@@ -109,6 +113,59 @@ def test_nothing_is_said_of_a_gap_and_a_window_without_records_has_come(table: T
     assert "has no window from" in source.evidence
 
 
+def test_a_relative_path_is_of_where_the_source_was_declared(
+    table: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    as_csv(tmp_path, [(0, 1, 3), (1, 2, 2)])
+    monkeypatch.chdir(tmp_path)
+    table.sources.declare("orders", "counts", at="expected.csv")
+    monkeypatch.chdir("/")
+    assert [one.progress_ms for one in table.sources] == [at(2)]
+
+
+def test_a_file_of_windows_begins_with_a_byte_order_mark(table: Table, tmp_path: Path) -> None:
+    for write in (as_csv, as_json):
+        file = Path(write(tmp_path, [(0, 1, 3), (1, 2, 2)]))
+        file.write_text(file.read_text(), encoding="utf-8-sig")
+        table.sources.declare("orders", "counts", at=str(file))
+        assert [one.progress_ms for one in table.sources] == [at(2)]
+
+
+def expected() -> list[dict[str, Any]]:
+    return [{"begin": at(0), "end": at(1), "records": 3}, {"begin": at(1), "end": at(2), "records": 3}]
+
+
+def test_a_function_that_a_package_declares_counts_and_no_other_code_is_loaded(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(counted, "FUNCTIONS", Adapters("eventide.counts", {"shop": f"{__name__}:expected"}))
+    table.sources.declare("orders", "counts", of="shop")
+    (source,) = table.sources
+    assert source.progress_ms == at(1)
+    assert "2 of 3 records" in source.evidence
+    for name in (f"{__name__}:expected", "os:getcwd"):
+        with pytest.raises(ConfigError, match=r"no installed package declares '.*' .*; known are: shop"):
+            table.sources.declare("orders", "counts", of=name)
+
+
+def test_only_an_address_that_an_option_names_is_opened_with_the_options(
+    table: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = list[Options]()
+
+    def opens(uri: str, options: Options, *, what: str) -> Any:
+        opened.append(options)
+        return open_storage(uri, options, what=what)
+
+    monkeypatch.setattr(counted, "open_storage", opens)
+    address = as_csv(tmp_path, [(0, 1, 3)])
+    table.sources.declare("orders", "counts", at=address)
+    secret = {"fs.s3a.secret.key": "hunter2"}
+    for more in ({}, {"eventide.source.orders.at": address}):
+        assert len(list(Table.open(table.uri, {**secret, **more}).sources)) == 1
+    assert ["fs.s3a.secret.key" in options.values for options in opened] == [False, True]
+
+
 def test_a_row_that_moves_counts_where_it_is(table: Table, tmp_path: Path) -> None:
     moved = rows(0.1).set_column(1, rows(0.1).schema.field("ms"), pa.array([at(1.7)]))
     table.upsert(moved)
@@ -141,7 +198,9 @@ def test_counts_that_cannot_be_read_hold_the_gate_and_say_why(
     assert not table.freshness().has_reached(at(1))
 
 
-@pytest.mark.parametrize("settings", [{}, {"at": "x.csv", "share": "0"}, {"at": "x.csv", "share": "99%"}])
+@pytest.mark.parametrize(
+    "settings", [{}, {"at": "x.csv", "of": "shop"}, {"at": "x.csv", "share": "0"}, {"at": "x.csv", "share": "99%"}]
+)
 def test_settings_that_cannot_be_right_are_refused(table: Table, settings: dict[str, str]) -> None:
     with pytest.raises(ConfigError):
         table.sources.declare("orders", "counts", **settings)

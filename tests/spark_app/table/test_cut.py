@@ -76,6 +76,21 @@ def test_a_table_that_is_behind_is_named_with_what_holds_it_back(tables: tuple[T
         eventide.at(at(2), tables)
 
 
+def test_a_view_from_before_the_sources_had_come_is_no_cut(tables: tuple[Table, Table]) -> None:
+    """The row of 1.5 is in the table by the time that the source vouches for, and isn't in the view."""
+    orders, _ = tables
+    orders.upsert(rows(0.5), sources={"shop": at(1)})
+    orders.compact(before=at(2), cut="exact")
+    orders.upsert(rows(1.5), sources={"shop": at(2)})
+    orders.compact(before=at(3), cut="exact")
+    assert orders.freshness().has_reached(at(2))
+    with pytest.raises(WatermarkNotFoundError, match=rf"the view of {orders.uri} at that time .* before its sources"):
+        eventide.at(at(2), [orders])
+    orders.upsert(rows(2.5), sources={"shop": at(3)})
+    orders.compact(before=at(3), cut="exact")
+    assert hours(eventide.at(at(3), [orders])[orders].to_arrow()) == [0, 0.5, 1, 1.5, 2.5]
+
+
 def test_what_is_no_cut_is_refused(tables: tuple[Table, Table]) -> None:
     orders, _ = tables
     with pytest.raises(ConfigError, match="is not a table"):

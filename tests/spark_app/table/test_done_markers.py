@@ -5,6 +5,7 @@ import hmac
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,42 @@ def test_a_restore_to_before_all_views_withdraws_each_marker(tmp_path: Path) -> 
 
 def test_since_leaves_out_earlier_windows(table: Table) -> None:
     assert mark(table, **{str(MARKER_SINCE): str(at(1))}) == [("done", 1)]
+
+
+def test_a_row_of_1970_asks_for_the_first_window(table: Table) -> None:
+    table.upsert(rows(of_1970(0.5)))
+    table.compact(before=at(2), cut="exact")
+    windows = table.windows("1h", "c")
+    for asked in (windows.progress, lambda: next(iter(windows)), lambda: mark(table)):
+        with pytest.raises(ConfigError, match=r"is 1970-01-01T00:30:00Z, so 472,\d+ windows would come first; .*since"):
+            asked()
+    assert mark(table, **{str(MARKER_SINCE): str(at(1))}) == [("done", 1)]
+    assert mark(table, **{str(MARKER_SINCE): str(at(1))}) == []
+
+
+def test_a_renewal_after_a_row_of_1970_delivers_windows_that_have_rows(tmp_path: Path) -> None:
+    table = made(tmp_path)
+    table.upsert(rows(0.5, 1.5))
+    saved = table.upsert(rows(1.6, 2.5)).instant
+    table.savepoint(saved)
+    table.compact(before=at(2), cut="exact")
+    assert begins(table) == [0, 1]
+    table.restore(saved)
+    table.upsert(rows(of_1970(0.5)))
+    table.compact(before=at(2), cut="exact")
+    assert begins(table) == [of_1970(0), 0, 1]
+
+
+def begins(table: Table) -> list[float]:
+    found = []
+    for window in islice(table.windows("1h", "c", renew=True), 4):
+        found.append((window.begin_ms - at(0)) / 3_600_000)
+        window.done()
+    return found
+
+
+def of_1970(hour: float) -> float:
+    return hour - at(0) / 3_600_000
 
 
 def test_late_data_before_the_first_window_marks_nothing(table: Table) -> None:

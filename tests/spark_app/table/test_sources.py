@@ -4,7 +4,8 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
+from unittest.mock import Mock
 
 import pytest
 
@@ -13,12 +14,13 @@ from eventide.bootstrap import SystemClock
 from eventide.rows.writer import incoming_records
 from eventide_adapters.arrival import open as arrival
 from eventide_adapters.entry_points import Adapters
-from eventide_core.config import BUCKETS
+from eventide_core.config import BUCKETS, Options
 from eventide_core.errors import format_timestamp
 from eventide_core.ports import NoProgress, SourceQuestion
 from eventide_core.service.state.table import TableState
 from eventide_core.service.write.append import Append
 from eventide_core.table.settings.write_shape import WriteOperation
+from eventide_core.table.timeline.instant import instant_epoch_ms
 from eventide_core.table.timeline.source_progress import SourceProgress
 from support.command_line import run
 from support.hourly_tables import HOUR_MS, SCHEMA, SOON, at, made, rows
@@ -320,8 +322,10 @@ class Talking:
     """It shows its settings. Its progress is the offset that the newest commit with one states."""
 
     settings: Mapping[str, str]
+    asked: ClassVar[list[int]] = []
 
     def progress(self, question: SourceQuestion) -> SourceProgress:
+        self.asked.append(len(question.commits))
         if self.settings.get("fails"):
             raise ConfigError(f"cannot log in: {self.settings}")
         texts = [commit.extra_metadata.get("eventide.source.orders.watermark") for commit in question.commits]
@@ -336,7 +340,7 @@ def talking(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arrival, "SOURCES", Adapters("eventide.arrival", factories))
 
 
-def talking_source(_name: str, settings: Mapping[str, str]) -> Talking:
+def talking_source(_name: str, settings: Mapping[str, str], _options: Options) -> Talking:
     return Talking(settings)
 
 
@@ -418,6 +422,73 @@ def test_a_source_is_asked_of_a_view_without_what_an_open_write_says_later(tmp_p
     assert [one.progress_ms for one in table.sources] == [2]
     asked = application.arrival.progress(state, before=compaction.requested_time)
     assert [one.progress_ms for one in asked] == [1]
+
+
+@dataclass(frozen=True)
+class Register:
+    """It was closed up to `closed_ms` at `said_ms`, or as it is asked, when the rows before had been written."""
+
+    closed_ms: int
+    said_ms: int | None = None
+    writes_meanwhile: Callable[[], object] = int
+
+    def progress(self, question: SourceQuestion) -> SourceProgress:
+        self.writes_meanwhile()
+        is_of_these = (self.said_ms or SystemClock().now_ms()) <= question.as_of_ms()
+        return SourceProgress("orders", "register", self.closed_ms if is_of_these else None, "the register")
+
+
+def test_what_a_source_says_later_closes_no_window_of_an_earlier_view(table: Table) -> None:
+    """A row of the window waits in a log file: it came before the register was closed, and after the view."""
+    table.upsert(rows(0.5))
+    table.compact(before=at(1))
+    table.upsert(rows(0.6))
+    declare_register(table)
+    state, view = table.state(), table.watermarks()[-1].compaction
+    register = Register(at(1), instant_epoch_ms(state.timeline.writes[-1].requested_time))
+    reader = replace(table._application.arrival, open_source=lambda _: register)
+    assert reader.watermark(state, view.requested_time, at(1)) is None
+    assert [one.progress_ms for one in reader.progress(state)] == [at(1)], "of the table as it is"
+    table.compact(before=at(1))
+    state, view = table.state(), table.watermarks()[-1].compaction
+    assert reader.watermark(state, view.requested_time, at(1)) == at(1)
+
+
+def test_what_a_source_says_of_rows_that_come_as_it_is_asked_opens_no_gate(table: Table) -> None:
+    table.upsert(rows(0.5))
+    table.compact(before=at(1))
+    declare_register(table)
+    state = table.state()
+    other = Table.open(table.uri)
+    registers = [Register(at(1)), Register(at(1), writes_meanwhile=lambda: other.upsert(rows(0.7)))]
+    for register, progress_ms in zip(registers, (at(1), None), strict=True):
+        reader = replace(table._application.arrival, open_source=Mock(return_value=register))
+        assert [one.progress_ms for one in reader.progress(state)] == [progress_ms]
+
+
+def declare_register(table: Table) -> None:
+    declaring = replace(table._application.declared_sources, open_source=lambda _: Register(0))
+    declaring.declare("orders", "register", {})
+
+
+@pytest.mark.usefixtures("talking")
+def test_windows_and_markers_ask_a_source_once_whatever_number_of_views_there_is(tmp_path: Path) -> None:
+    table = made(tmp_path)
+    table.sources.declare("orders", "talking")
+    for hour in (1, 2, 3):
+        table.upsert(rows(hour - 0.5), sources={"orders": f"trips,0:{at(hour)}"})
+        table.compact(before=at(hour))
+    Talking.asked.clear()
+    windows = []
+    for window in table.windows(every="1h", consumer="c", since=at(0)):
+        windows.append(window.end_ms)
+        window.done()
+    assert windows == [at(1), at(2), at(3)]
+    assert len(Talking.asked) == 1
+    marking = Table.open(table.uri, {"eventide.done.marker.every": "1h", "eventide.done.marker.since": str(at(0))})
+    Talking.asked.clear()
+    assert len(marking.mark_done()) == 3
+    assert len(Talking.asked) == 1
 
 
 @pytest.mark.parametrize("form", ["{}", "{}/", "file://{}/"])

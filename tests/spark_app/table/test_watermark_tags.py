@@ -54,6 +54,16 @@ def test_the_view_at_each_midnight_is_tagged_once_and_the_latest_are_retained(ve
         assert len(times) == 1 + 4 * number - 1  # all before it, without the record past this midnight
 
 
+def test_a_day_is_tagged_when_the_sources_had_come_to_its_end(tmp_path: Path) -> None:
+    table = Table.create(str(tmp_path / "t"), schema=SCHEMA, record_key="id", event_time="ms", options=OPTIONS)
+    table.sources.declare("orders")
+    assert day(table, 0) == TagChange()
+    late = pa.table({"id": ["late"], "ms": [FIRST * DAY_MS + 1]}, schema=SCHEMA)
+    table.upsert(late, sources={"orders": (FIRST + 1) * DAY_MS})
+    assert day(table, 0) == TagChange("day/2024-10-05")
+    assert "late" in table.read_optimized(tag="day/2024-10-05").to_arrow(["id"]).column(0).to_pylist()
+
+
 def test_a_state_that_a_savepoint_keeps_already_gets_no_second_one(tmp_path: Path) -> None:
     table = Table.create(str(tmp_path / "t"), schema=SCHEMA, record_key="id", event_time="ms", options=OPTIONS)
     table.upsert(pa.table({"id": ["a"], "ms": [FIRST * DAY_MS + 1]}, schema=SCHEMA))

@@ -30,6 +30,11 @@ def with_arrival(own: Freshness, sources: Sequence[SourceProgress]) -> Freshness
     )
 
 
+def held(watermark_ms: int | None, sources: Iterable[SourceProgress]) -> int | None:
+    """The lower of a watermark and of how far sources have come; None if one of them has none."""
+    return lowest([watermark_ms, *(one.progress_ms for one in sources if not one.is_complete)])
+
+
 def lowest(watermarks: Iterable[int | None]) -> int | None:
     """The least of them; None if one is None."""
     bounds = list(watermarks)

@@ -6,9 +6,11 @@ A marker states that commits of a table name sources: without it, no archived co
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
-from eventide_core.action.freshness.arrival import lowest, with_arrival
+from eventide_core.action.freshness.arrival import held, with_arrival
 from eventide_core.action.freshness.freshness import Freshness
+from eventide_core.action.freshness.watermark_view import PublishedView
 from eventide_core.config import IDLE_SOURCES, Options, duration_of
 from eventide_core.errors import EventideError, MissingFileError
 from eventide_core.ports import ArrivalSource, CountRows, SourceQuestion, StatedCommit, Storage
@@ -59,8 +61,12 @@ class ArrivalReader:
 
         None if a source had not said so by then.
         """
-        sources = self.progress(state, before=instant)
-        return lowest([watermark_ms, *(one.progress_ms for one in sources if not one.is_complete)])
+        return held(watermark_ms, self.progress(state, before=instant))
+
+    def had_come(self, state: TableState, view: PublishedView, threshold_ms: int) -> bool:
+        """Whether everything before T had come, by the table's files and its sources, when a view was made."""
+        watermark_ms = self.watermark(state, view.compaction.requested_time, view.watermark_ms)
+        return watermark_ms is not None and watermark_ms >= threshold_ms
 
     def progress(self, state: TableState, *, before: str = "") -> tuple[SourceProgress, ...]:
         """How far each source has come, by the writes before an instant, if one is given. Raises CorruptTimelineError.
@@ -80,7 +86,7 @@ class ArrivalReader:
         declared = self.declared(state.config)
         silent_until_ms = now_ms
         if before:  # a source may have spoken since
-            silent_until_ms = min(now_ms, epoch_ms_of(state.config, state.timeline, before, self.files.clock))
+            silent_until_ms = min(now_ms, self._epoch_ms(state, before))
         for name in sorted({*said.by_name, *declared}):
             source = declared.get(name, DeclaredSource(name))
             if not source.is_declared and source.counts(said.by_name.get(name)) is None:
@@ -141,15 +147,25 @@ class ArrivalReader:
         if before:  # rows are counted as of an instant: before all writes that completed later
             later = min((write.requested_time for write in completed.keys() - asked), default=END_OF_TIME)
             until = max((write.requested_time for write in asked if write.requested_time < later), default="")
-        return SourceQuestion(tuple(commits), now_ms, self.count_rows(state, until))
+        as_of_ms = partial(self._epoch_ms, state, before) if before else partial(self._current_until_ms, state)
+        return SourceQuestion(tuple(commits), now_ms, self.count_rows(state, until), as_of_ms)
+
+    def _current_until_ms(self, state: TableState) -> int:
+        """Now; or when the last of the state's writes had completed, if others have since."""
+        now_ms = self.files.clock.now_ms()
+        known = {write.requested_time for write in state.timeline.writes}
+        if all(write.requested_time in known for write in self.files.timeline(state.config).writes):
+            return now_ms
+        return max((self._completed_ms(state, write) for write in state.timeline.writes), default=0)
 
     def _completed_ms(self, state: TableState, write: Instant) -> int:
         put_ms = state.timeline.put_ms.get(write.requested_time)
         if put_ms is not None:
             return put_ms
-        return epoch_ms_of(
-            state.config, state.timeline, write.completion_time or write.requested_time, self.files.clock
-        )
+        return self._epoch_ms(state, write.completion_time or write.requested_time)
+
+    def _epoch_ms(self, state: TableState, instant: str) -> int:
+        return epoch_ms_of(state.config, state.timeline, instant, self.files.clock)
 
 
 def idle_seconds(source: DeclaredSource) -> int | None:

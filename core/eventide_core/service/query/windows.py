@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
+from eventide_core.action.freshness.arrival import held
 from eventide_core.action.freshness.watermark_view import PublishedView
 from eventide_core.action.query.planner import plan_slices
 from eventide_core.action.windows.progress import ConsumerProgress, ConsumerView, LatePolicy, OpenWindow, WindowTerms
@@ -48,6 +49,7 @@ from eventide_core.table.records.schema import PARTITION_PATH, RECORD_KEY
 from eventide_core.table.timeline.timeline import Timeline
 
 _ATTEMPTS = 10  # a window takes three steps at most; the others are for those that other runners make
+_UNASKED_MAX = 10_000  # windows that come before any newer one: a wrong event time of 1970 makes more
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,10 +298,11 @@ class WindowService:
         self, after: QueryPlan, span: EventTimeSpan, progress: ConsumerProgress, terms: WindowTerms
     ) -> frozenset[int]:
         """Every done window that can be corrected, and that was delivered or has rows now."""
-        earliest_ms = self._earliest(after, span.field)
-        begin_ms = min(at for at in (earliest_ms, progress.begun_ms, span.end_ms) if at is not None)
-        at = terms.calendar.begin_of(begin_ms if span.begin_ms is None else max(begin_ms, span.begin_ms))
-        begins: set[int] = set()
+        begun_ms = span.end_ms if progress.begun_ms is None else progress.begun_ms
+        before = EventTimeSpan(span.field, span.begin_ms, begun_ms)
+        times = self.content().changed_times((), after.slices, after.shape, before, self.keys(), self.engine)
+        begins = set(map(terms.calendar.begin_of, times))
+        at = terms.calendar.begin_of(begun_ms if span.begin_ms is None else max(begun_ms, span.begin_ms))
         while at < span.end_ms:
             begins.add(at)
             at = terms.calendar.end_of(at)
@@ -312,12 +315,22 @@ class WindowService:
     def _begun(
         self, state: TableState, plan: QueryPlan, progress: ConsumerProgress, terms: WindowTerms
     ) -> ConsumerProgress | None:
-        """Step 2; None if the view has no event time."""
+        """Step 2; None if the view has no event time. Raises ConfigError if one row may have made far too many windows."""
         if terms.since_ms is not None:
             begin_ms = terms.calendar.begin_of(terms.since_ms)
             return replace(progress.begun_at(begin_ms), first_ms=begin_ms)
         earliest_ms = self._earliest(plan, event_time_field_of(state, self.options))
-        return None if earliest_ms is None else progress.begun_at(terms.calendar.begin_of(earliest_ms))
+        if earliest_ms is None:
+            return None
+        begin_ms = terms.calendar.begin_of(earliest_ms)
+        count = ((state.cut_ms or 0) - begin_ms) // (1000 * terms.calendar.seconds)
+        if count > _UNASKED_MAX:
+            raise ConfigError(
+                f"the earliest event time of {self.files.storage.root} is {format_timestamp(earliest_ms)}, so {count:,} "
+                f"windows would come first; if that time is wrong, or to have them all, pass {Cure.argument('since', 'T')}: "
+                "the first window holds T"
+            )
+        return progress.begun_at(begin_ms)
 
     def _check_table(self, state: TableState) -> None:
         """Raises UnsupportedTableError, ConfigError, RefusedError."""
@@ -420,13 +433,16 @@ def _closed_ms(
 ) -> int | None:
     """The time up to which windows are closed as of that view: late records don't open them again.
 
-    They close no earlier than the sources had come by the writes that the view has.
+    They close no earlier than the sources had come by the writes that the view has. These are asked once: a consumer that
+    has seen an earlier view knows what was closed then.
     """
-    watermarks = [
-        arrival.watermark(state, view.compaction.requested_time, view.watermark_ms)
-        for view in published_views(state)
-        if view.completed <= newest.completed
-    ]
+    if progress.marks is not None:
+        return None  # a marker waits for no view
+    watermarks: list[int | None]
+    if sources := arrival.progress(state, before=newest.compaction.requested_time):
+        watermarks = [held(newest.watermark_ms, sources)]
+    else:
+        watermarks = [view.watermark_ms for view in published_views(state) if view.completed <= newest.completed]
     if progress.view is not None and state.find_write(progress.view.instant):
         watermarks.append(progress.closed_ms)  # else a restore has undone that view
     return max((watermark for watermark in watermarks if watermark is not None), default=None)

@@ -7,8 +7,11 @@ leaves old tags, which the next run deletes, and never fewer than are retained.
 from dataclasses import dataclass
 from typing import Final
 
+from eventide_core.action.freshness.arrival import held
 from eventide_core.action.freshness.watermark_tags import TagSchedule, boundary_in, plan_tags, remark_of
+from eventide_core.action.freshness.watermark_view import PublishedView
 from eventide_core.errors import CleanedHistoryError, TagNotFoundError
+from eventide_core.service.facts.arrival import ArrivalReader
 from eventide_core.service.facts.needed_files import savepoints_of
 from eventide_core.service.facts.watermark_views import last_write_of, readable_views, view_as_of_watermark
 from eventide_core.service.rollback.savepoint import Savepoints
@@ -19,8 +22,9 @@ from eventide_core.service.state.table import TableState
 class TagChange:
     """Names of tags that came and went with the watermark.
 
-    `made` is None if none was due, if a savepoint keeps that state of the table already, or if its files have been cleaned,
-    as they may have been when tags are asked for the first time. `deleted` are those beyond the number to retain, oldest
+    `made` is None if none was due, if a savepoint keeps that state of the table already, if the sources had not come to the
+    boundary when its view was made, or if its files have been cleaned, as they may have been when tags are asked for the
+    first time. `deleted` are those beyond the number to retain, oldest
     first.
     """
 
@@ -33,9 +37,10 @@ NO_TAGS: Final = TagChange()
 
 @dataclass(frozen=True, slots=True)
 class WatermarkTags:
-    """`schedule` is None if the options ask for no tags."""
+    """`schedule` is None if the options ask for no tags. A tag is of a view that has what the sources vouch for."""
 
     savepoints: Savepoints
+    arrival: ArrivalReader
     schedule: TagSchedule | None
 
     def tag(self) -> TagChange:
@@ -49,18 +54,29 @@ class WatermarkTags:
             for kept in saved.values()
             if kept.tag is not None and (boundary := boundary_in(kept.remarks)) is not None
         }
-        watermark = max((view.watermark_ms for view in readable_views(state)), default=None)
-        changes = plan_tags(self.schedule, watermark, tagged)
+        watermark_ms = max((view.watermark_ms for view in readable_views(state)), default=None)
+        sources = self.arrival.progress(state)
+        changes = plan_tags(self.schedule, held(watermark_ms, sources), tagged)
         made = None
         if changes.boundary_ms is not None and changes.name is not None:
-            write = _write_of(state, changes.boundary_ms)
-            if write is not None and write not in saved:
-                remark = remark_of(changes.boundary_ms)
+            view = self._view(state, changes.boundary_ms, is_newest=bool(sources))
+            if view is not None and last_write_of(state, view) not in saved:
                 made = self.savepoints.save_tag(
-                    changes.name, instant=None, before_ms=changes.boundary_ms, comments=remark
+                    changes.name,
+                    instant=None,
+                    before_ms=changes.boundary_ms,
+                    comments=remark_of(changes.boundary_ms),
+                    compaction=view.compaction.requested_time,
                 ).name
         expired = changes.expired if made is not None or changes.name is None else changes.expired[:-1]
         return TagChange(made, tuple(name for name in expired if self._delete(name)))
+
+    def _view(self, state: TableState, boundary_ms: int, *, is_newest: bool) -> PublishedView | None:
+        try:
+            view = view_as_of_watermark(state, boundary_ms, is_newest=is_newest)
+        except CleanedHistoryError:
+            return None
+        return view if self.arrival.had_come(state, view, boundary_ms) else None
 
     def _delete(self, name: str) -> bool:
         """Whether the tag was there: another process may have deleted it."""
@@ -69,10 +85,3 @@ class WatermarkTags:
         except TagNotFoundError:
             return False
         return True
-
-
-def _write_of(state: TableState, boundary_ms: int) -> str | None:
-    try:
-        return last_write_of(state, view_as_of_watermark(state, boundary_ms))
-    except CleanedHistoryError:
-        return None

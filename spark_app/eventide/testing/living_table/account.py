@@ -233,7 +233,14 @@ class Account:
 
 def completed_instants(files: Files) -> frozenset[str]:
     """The writes and compactions that the active timeline shows as completed."""
-    return frozenset(match[1] for _, match in _timeline(files) if match[3] in ("commit", "deltacommit"))
+    return frozenset(instant for instant, _, _ in completed_files(files))
+
+
+def completed_files(files: Files) -> Iterator[tuple[str, str, str]]:
+    """Instant, completion time, and path of each of them. On version 6, the instant stands for the completion time."""
+    for path, match in _timeline(files):
+        if match[3] in ("commit", "deltacommit"):
+            yield match[1], match[2] or match[1], path
 
 
 def completed_after(files: Files, time: str) -> frozenset[str]:

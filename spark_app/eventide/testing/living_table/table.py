@@ -9,7 +9,7 @@ and may fail; if it is a write and succeeds, its commit is on the table.
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
@@ -24,6 +24,7 @@ from eventide.testing.invariants import Inspection, check_invariants
 from eventide.testing.living_table.account import Account, completed_instants, pending_instants, savepointed_instants
 from eventide.testing.living_table.interruptions import Interruption, Pause, interrupted, was_paused
 from eventide.testing.living_table.other_writer import incoming
+from eventide.testing.living_table.statements import Statements
 from eventide.testing.living_table.stock_engine import run_plan_as_stock
 from eventide_adapters.storage.faulty import FaultyStorage, Operation, SimulatedCrash
 from eventide_core.action.compaction.request import CompactionRequest
@@ -70,7 +71,10 @@ class _Effects:
 
 @dataclass(slots=True)
 class LivingTable:
-    """A table in memory. `link` is how its compactions keep left-overs; `reach` counts what the steps reached."""
+    """A table in memory. `link` is how its compactions keep left-overs; `reach` counts what the steps reached.
+
+    Its writes state how far a source has come if it has `statements`.
+    """
 
     layout: Layout
     link: LinkChoice
@@ -78,9 +82,11 @@ class LivingTable:
     cut: CutMode = CutMode.FILE
     reach: Counter[str] = field(default_factory=Counter[str])
     observer: Observer = field(default_factory=Observer)
+    statements: Statements | None = None
     bench: Bench = field(init=False)
     account: Account = field(init=False)
     open_writes: list[tuple[PendingWrite, Commit]] = field(default_factory=list[tuple[PendingWrite, Commit]])
+    _stated: dict[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
     _retained_from: str = ""
     _is_for_eventide_alone: bool = False
     _file_groups: int = 0
@@ -103,10 +109,12 @@ class LivingTable:
         if self.account.would_show(changes):
             self.reach["writes avoided"] += 1
             return
+        stated = self._next_statement()
 
         def run(application: Application) -> None:
             records = incoming(application, changes, self.layout)
-            application.append.write(WriteOperation.UPSERT, records, NoProgress())
+            append = replace(application.append, stated=stated)
+            append.write(WriteOperation.UPSERT, records, NoProgress())
 
         if isinstance(crash_at, Pause):
             crash_at = replace(crash_at, meanwhile=partial(self._others_leave_no_plan, crash_at.meanwhile, changes))
@@ -122,15 +130,17 @@ class LivingTable:
         """Begins a commit and writes its files. The commit stays pending until `end_write`."""
         changes = self.layout.kept(changes)
         begun: list[PendingWrite] = []
+        stated = self._next_statement()
 
         def run(application: Application) -> None:
             records = incoming(application, changes, self.layout)
-            pending = application.append.begin(WriteOperation.UPSERT, records, NoProgress())
+            pending = replace(application.append, stated=stated).begin(WriteOperation.UPSERT, records, NoProgress())
             application.heartbeats.stop(pending.instant)  # heartbeats run in real time, the test doesn't
             begun.append(pending)
 
         self._step("begin write", run, crash_at, (BusyError,), removes=bool(pending_instants(self.files)))
         self.open_writes += [(pending, changes) for pending in begun]
+        self._stated.update((pending.instant, stated) for pending in begun)
 
     def end_write(self, number: int = 0, crash_at: Interruption = None) -> None:
         """Completes an open write.
@@ -146,7 +156,7 @@ class LivingTable:
             return
         failure = self._step(
             "end write",
-            lambda a: a.append.complete(pending),
+            lambda a: replace(a.append, stated=self._stated[pending.instant]).complete(pending),
             crash_at,
             (BusyError, RefusedError),
             changes=changes,
@@ -304,7 +314,14 @@ class LivingTable:
                 operations=self._operations,
             )
         )
+        if self.statements is not None:
+            self.statements.check(self.bench.process(), seen.state, files, account.instants)
         self._before = files
+
+    def _next_statement(self) -> Mapping[str, str]:
+        stated = {} if self.statements is None else self.statements.next()
+        self.reach["statements"] += len(stated)
+        return stated
 
     def _abort(self, retained: int) -> None:
         """Withdraws the promise of time travel for the commits that a clean is allowed to remove."""
