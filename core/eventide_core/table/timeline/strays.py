@@ -23,8 +23,8 @@ right now, or have done so since the timeline was listed.
    process was paused before that file. The earlier completion is the late one.
 
 A timeline is *in doubt*, so that more than its own files must be read, if its first write or plan lacks one of its three
-files, or any has other files than all three, or the first two. A late put never completes such a set. An instant that is
-in no doubt is left to the rollback or restore that undoes it.
+files, apart from those that savepoints keep (`Timeline.start`), or any has other files than all three, or the first two. A
+late put never completes such a set. An instant that is in no doubt is left to the rollback or restore that undoes it.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -70,7 +70,8 @@ def timeline_of(files: Iterable[Instant], evidence: Evidence) -> Timeline:
     """The timeline of these files, with what doesn't count as its `strays`, in the order in which they may be removed."""
     there = tuple(files)
     by_key = _writes(there)
-    first = min(by_key, default=None)
+    saved = {i.requested_time for i in there if i.action is Action.SAVEPOINT}
+    first = min((key for key in by_key if key[0] not in saved), default=None)
     is_begin_in_doubt = first is not None and _states(by_key[first]) != _ALL
     is_any_in_doubt = any(map(_is_in_doubt, by_key.values()))
     late = [*_late_restores(there), *_late_savepoints(there)]
@@ -79,7 +80,6 @@ def timeline_of(files: Iterable[Instant], evidence: Evidence) -> Timeline:
     undone, never_completed = evidence.undone(), set[str]()
     completed = {time for (time, _), own in by_key.items() if State.COMPLETED in _states(own)}
     boundary = evidence.boundary(completed) if is_begin_in_doubt else None
-    saved = {i.requested_time for i in there if i.action is Action.SAVEPOINT}
     strays: list[Instant] = []
     for key in sorted(by_key):
         time, own = key[0], by_key[key]

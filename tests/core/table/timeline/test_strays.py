@@ -41,6 +41,14 @@ def test_a_late_inflight_file_of_the_last_archived_compaction_does_not_count() -
     assert _strays([late, *_whole(WRITES[4])], WRITES[:4]) == {late}
 
 
+@pytest.mark.parametrize("late", [".compaction.requested", ".compaction.inflight", ".commit"])
+def test_a_late_file_behind_a_write_that_a_savepoint_keeps_does_not_count(late: str) -> None:
+    """Archival went beyond the savepoint: the timeline starts after what it keeps."""
+    kept = [*_whole(WRITES[0]), *_files(WRITES[0], ".savepoint.inflight", ".savepoint")]
+    names = [*kept, f"{WRITES[2]}{late}", *_whole(WRITES[5])]
+    assert _strays(names, WRITES[1:5]) == {f"{WRITES[2]}{late}"}
+
+
 def test_writes_that_were_archived_since_the_listing_count_in_either_place() -> None:
     first = _files(WRITES[0], ".deltacommit")  # the archival has removed two of its files
     listed = [*first, *(name for time in WRITES[1:4] for name in _whole(time))]
