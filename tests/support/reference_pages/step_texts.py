@@ -90,8 +90,8 @@ STEPS: Final[Mapping[tuple[Kind, State], Step]] = {
     (Kind.CLEAN, State.INFLIGHT): Step(
         "c.clean.inflight",
         _OWNER,
-        _NOTHING,
-        "the next clean, which ends it",
+        "a stray of rule 3 if the requested file is gone; stock: it can't complete the clean",
+        "the next action under the lock if the requested file is gone, else the next clean, which ends it",
         "a clean, which the next one ends",
     ),
     (Kind.CLEAN, State.COMPLETED): Step("c.clean", _LOCK, _NOTHING, "the next archival", "the clean is complete"),
@@ -105,8 +105,8 @@ STEPS: Final[Mapping[tuple[Kind, State], Step]] = {
     (Kind.ROLLBACK, State.INFLIGHT): Step(
         "r.rollback.inflight",
         _LOCK,
-        "nothing: what it undoes has an outcome, which decides",
-        "the next write, clean or rollback, which ends it, or finds it void",
+        "a stray of rule 3 if the requested file is gone; stock: it can't complete the rollback",
+        "the next write, clean or rollback, which removes or ends it, or finds it void",
         "a rollback that others end",
     ),
     (Kind.ROLLBACK, State.COMPLETED): Step(
