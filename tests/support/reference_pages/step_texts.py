@@ -128,14 +128,15 @@ STEPS: Final[Mapping[tuple[Kind, State], Step]] = {
     (Kind.SAVEPOINT, State.INFLIGHT): Step(
         "W.savepoint.inflight",
         _LOCK,
-        "it pins files that may be gone: nothing relies on it",
+        "it pins files that may be gone, or has the tag of another commit: nothing relies on it",
         "the next action that keeps or deletes savepoints, cleans or archives: it completes or removes it",
         "a pin, with the list of files, which the next such action completes",
     ),
     (Kind.SAVEPOINT, State.COMPLETED): Step(
         "W.savepoint",
         _LOCK,
-        "none is late while its pin is there, for its files are; without the pin it is withdrawn",
+        "none is late while its pin is there, for its files are; without the pin, others have deleted the savepoint, and it is "
+        "there again: archival stops there, and `verify` names files that are gone",
         "the deletion of the savepoint",
         "the savepoint is complete",
     ),
