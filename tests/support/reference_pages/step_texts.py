@@ -269,7 +269,8 @@ OTHER_FILES: Final = (
         "hoodie.properties without a metadata table, or with a new one",
         "metadata_table/drop, metadata_table/rebuild",
         "replaced; the lock is checked before and after",
-        "the metadata table is taken out of use: readers list the directories",
+        "the metadata table is taken out of use: readers list the directories. If the process dies, the settings name one "
+        "that may lack what others wrote without it: stock misses these files until a rebuild; `verify` names them",
     ),
     OtherFile(
         "hoodie.properties with other declared sources",
