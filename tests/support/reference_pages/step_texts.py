@@ -135,8 +135,8 @@ STEPS: Final[Mapping[tuple[Kind, State], Step]] = {
     (Kind.SAVEPOINT, State.COMPLETED): Step(
         "W.savepoint",
         _LOCK,
-        "none is late while its pin is there, for its files are; without the pin, others have deleted the savepoint, and it is "
-        "there again: archival stops there, and `verify` names files that are gone",
+        "none is late while its pin is there, for its files are; without the pin, others have deleted the savepoint, and it "
+        "is there again: archival stops there, and `verify` names files that are gone",
         "the deletion of the savepoint",
         "the savepoint is complete",
     ),
