@@ -40,6 +40,7 @@ def active_timeline(
         lambda time: archive().find(time) is not None,
         lambda: recorded_ends(storage).undone,
         is_of_another_engine,
+        lambda instant: storage.stat(f"{directory}/{instant.file_name}") is not None,
         are_plans_followed,
     )
     return timeline_of(filter(None, map(Instant.parse, names)), evidence)

@@ -90,8 +90,8 @@ STEPS: Final[Mapping[tuple[Kind, State], Step]] = {
     (Kind.CLEAN, State.INFLIGHT): Step(
         "c.clean.inflight",
         _OWNER,
-        _NOTHING,
-        "the next clean, which ends it",
+        "a stray of rule 3 if the requested file is gone; stock: it can't complete the clean",
+        "the next action under the lock if the requested file is gone, else the next clean, which ends it",
         "a clean, which the next one ends",
     ),
     (Kind.CLEAN, State.COMPLETED): Step("c.clean", _LOCK, _NOTHING, "the next archival", "the clean is complete"),
@@ -105,8 +105,8 @@ STEPS: Final[Mapping[tuple[Kind, State], Step]] = {
     (Kind.ROLLBACK, State.INFLIGHT): Step(
         "r.rollback.inflight",
         _LOCK,
-        "nothing: what it undoes has an outcome, which decides",
-        "the next write, clean or rollback, which ends it, or finds it void",
+        "a stray of rule 3 if the requested file is gone; stock: it can't complete the rollback",
+        "the next write, clean or rollback, which removes or ends it, or finds it void",
         "a rollback that others end",
     ),
     (Kind.ROLLBACK, State.COMPLETED): Step(
@@ -128,14 +128,15 @@ STEPS: Final[Mapping[tuple[Kind, State], Step]] = {
     (Kind.SAVEPOINT, State.INFLIGHT): Step(
         "W.savepoint.inflight",
         _LOCK,
-        "it pins files that may be gone: nothing relies on it",
+        "it pins files that may be gone, or has the tag of another commit: nothing relies on it",
         "the next action that keeps or deletes savepoints, cleans or archives: it completes or removes it",
         "a pin, with the list of files, which the next such action completes",
     ),
     (Kind.SAVEPOINT, State.COMPLETED): Step(
         "W.savepoint",
         _LOCK,
-        "none is late while its pin is there, for its files are; without the pin it is withdrawn",
+        "none is late while its pin is there, for its files are; without the pin, others have deleted the savepoint, and it "
+        "is there again: archival stops there, and `verify` names files that are gone",
         "the deletion of the savepoint",
         "the savepoint is complete",
     ),
@@ -268,7 +269,8 @@ OTHER_FILES: Final = (
         "hoodie.properties without a metadata table, or with a new one",
         "metadata_table/drop, metadata_table/rebuild",
         "replaced; the lock is checked before and after",
-        "the metadata table is taken out of use: readers list the directories",
+        "the metadata table is taken out of use: readers list the directories. If the process dies, the settings name one "
+        "that may lack what others wrote without it: stock misses these files until a rebuild; `verify` names them",
     ),
     OtherFile(
         "hoodie.properties with other declared sources",

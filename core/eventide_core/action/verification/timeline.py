@@ -21,14 +21,14 @@ _LIKE_AN_INSTANT = re.compile(r"\d{14}", re.ASCII)
 _LIKE_AN_ACTION = re.compile(r"\.(?:" + "|".join(Action) + r")(?:\.(?:requested|inflight))?\Z")
 _ENDS_WITHOUT_PLAN = {
     Action.COMPACTION: "remove the file, which loses nothing: no engine can complete it",
-    Action.CLEAN: "remove the file, which loses nothing: the next clean plans again",
-    Action.ROLLBACK: "remove the file, and roll back again what is still pending: no engine can complete it",
-    Action.RESTORE: "remove the file, and run the restore again: no engine can complete it",
+    Action.CLEAN: None,
+    Action.ROLLBACK: None,
+    Action.RESTORE: "run the restore again, which plans again once the file is old: no engine can complete it",
     Action.LOG_COMPACTION: None,
     Action.CLUSTERING: None,
     Action.REPLACE_COMMIT: None,
 }
-"""The actions whose requested file is their plan, and the cure without it; None if the action can be rolled back."""
+"""The actions whose requested file is their plan, and the cure without it; None if it can be rolled back."""
 _TEMPORARY = re.compile(r"(.+)\.[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 """The name under which Hudi writes a timeline file before it renames it. A writer that dies in between leaves it behind."""
 

@@ -10,7 +10,7 @@ its rows were read:
 4. The active timeline still has all that completed since then. If it was archived that far, the write cannot know.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from eventide_core.errors import WriteConflictError
@@ -43,13 +43,16 @@ class ReadBasis:
         if new > self.new_keys:
             raise _conflict(instant, "rows that it changes were deleted or replaced")
 
-    def check_kept(self, instant: str, timeline: Timeline) -> None:
-        """Raises WriteConflictError if the timeline no longer has what happened to the rows since they were read."""
+    def check_kept(self, instant: str, timeline: Timeline, is_undone: Callable[[str], bool]) -> None:
+        """Raises WriteConflictError if the timeline no longer has what happened to the rows since they were read.
+
+        `is_undone`: whether a write that was pending then is recorded as undone.
+        """
         gone = next((time for time in sorted(self.completed) if not timeline.is_completed(time)), None)
         if gone is not None:
             raise _conflict(instant, f"the commit {gone}, whose rows it read, was rolled back")
         is_behind = bool(self.completed) and timeline.find(max(self.completed)) is None
-        if is_behind or any(timeline.is_archived(time) for time in self.pending):
+        if is_behind or any(timeline.is_archived(time) and not is_undone(time) for time in self.pending):
             raise _conflict(instant, "writes that completed since it read the rows have been archived")
 
 

@@ -49,6 +49,7 @@ from eventide_core.service.state.markers_and_heartbeats import (
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.service.transaction.action import Put, Transaction
+from eventide_core.service.transaction.outcome import UNDONE_KEPT_MS
 from eventide_core.service.transaction.steps import Kind
 from eventide_core.table.files.file_name import LogFileName, path_in
 from eventide_core.table.settings.metadata_table import RowChange
@@ -167,10 +168,10 @@ class Cleaner:
         """Removes markers and heartbeats of completed actions, and of those whose process died before they began.
 
         It may only have been paused, and puts its request when it wakes up. The heartbeat then shows whose request it is, so
-        it stays for an hour.
+        it stays as long as the record of an undone instant.
         """
         lately = local_instant_time(
-            state.config, state.timeline, self.files.clock.now_ms() - _HOUR_MS, self.files.clock
+            state.config, state.timeline, self.files.clock.now_ms() - UNDONE_KEPT_MS, self.files.clock
         )
         for instant in sorted(left - {i.requested_time for i in state.timeline.pending}):
             has_begun = state.timeline.find(instant) is not None or instant in state.ended

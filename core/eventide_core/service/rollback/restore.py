@@ -83,7 +83,8 @@ class Restorer:
             if pending.action is Action.RESTORE:
                 requested = replace(pending, state=State.REQUESTED)
                 timeline = self.files.on_timeline(state.config)
-                if not timeline.read(requested):  # never written, or lost: a new plan undoes what is left
+                if not (timeline.exists(requested) and timeline.read(requested)):
+                    # Never written, or lost: a new plan undoes what is left.
                     self.liveness.check_abandoned(pending, state.config.timeline_path)
                     for step in dict.fromkeys((pending, requested)):
                         timeline.delete(step, lease)

@@ -152,8 +152,8 @@ def settled_state(files: TableFiles, lease: Lease, *, requires_files: bool = Tru
 def end_pins(files: TableFiles, state: TableState, lease: Lease) -> bool:
     """Completes the savepoints that were begun, under the lock. Whether there were any.
 
-    One whose files are gone is removed: its process was paused before it put the pin, and doesn't rely on it. One of
-    another engine is left to that engine.
+    One whose files are gone, or whose tag another commit has, is removed: its process was paused before it put the pin,
+    and doesn't rely on it. One of another engine is left to that engine.
     """
     ended = False
     for pin in state.timeline.pending:
@@ -162,8 +162,11 @@ def end_pins(files: TableFiles, state: TableState, lease: Lease) -> bool:
         data = files.on_timeline(state.config).read(pin)
         if data:
             ended = True
-            kept = files.codec.decode_savepoint(data, files.on_timeline(state.config).path(pin)).paths
-            if kept <= {file.path for file in state.listing} and state.find_write(pin.requested_time) is not None:
+            kept = files.codec.decode_savepoint(data, files.on_timeline(state.config).path(pin))
+            tagged = {tag.name: tag.instant for tag in _tags(savepoints_of(files, state))}
+            is_free = kept.tag is None or tagged.get(kept.tag, pin.requested_time) == pin.requested_time
+            is_whole = kept.paths <= {file.path for file in state.listing}
+            if is_free and is_whole and state.find_write(pin.requested_time) is not None:
                 _complete(files, state, pin.requested_time, data, lease)
             else:
                 files.on_timeline(state.config).delete(pin, lease)

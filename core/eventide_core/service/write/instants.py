@@ -36,7 +36,7 @@ from eventide_core.service.state.markers_and_heartbeats import remove_markers_an
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.service.transaction.action import Put, Transaction
-from eventide_core.service.transaction.outcome import Outcome, claim_outcome, instants_with_outcome
+from eventide_core.service.transaction.outcome import Outcome, claim_outcome, instants_with_outcome, is_undone
 from eventide_core.service.transaction.steps import Kind
 from eventide_core.service.write.table_schema import following_schema, put_history
 from eventide_core.service.write.written_rows import added_files, written_changes
@@ -265,7 +265,11 @@ class WriteInstants:
 
     def _check_conflicts(self, pending: PendingWrite, config: TableConfig, timeline: Timeline) -> None:
         if pending.basis is not None:
-            pending.basis.check_kept(pending.instant, timeline)
+            pending.basis.check_kept(
+                pending.instant,
+                timeline,
+                lambda other: is_undone(self.files.storage, record_of(other, Action.DELTA_COMMIT)),
+            )
         # A stream's own batch may have been written before this one looked: by a driver that was considered dead.
         check_batch(pending.instant, pending.metadata, [self.files.commit(config, i) for i in timeline.writes])
         for other in timeline.writes:

@@ -17,18 +17,19 @@ archived and still on the timeline, with no gap after them, count in either plac
 right now, or have done so since the timeline was listed.
 
 3. A restore that was only requested is a stray if the timeline has a later instant: it has undone nothing, and was decided
-   on without that instant.
+   on without that instant. So is the inflight file of a clean or rollback whose requested file, which came before it, is
+   gone: the action was archived, or void.
 
 4. A savepoint that has completed twice counts once: others completed it under another completion time, while its own
    process was paused before that file. The earlier completion is the late one.
 
 A timeline is *in doubt*, so that more than its own files must be read, if its first write or plan lacks one of its three
-files, or any has other files than all three, or the first two. A late put never completes such a set. An instant that is
-in no doubt is left to the rollback or restore that undoes it.
+files, apart from those that savepoints keep (`Timeline.start`), or any has other files than all three, or the first two. A
+late put never completes such a set. An instant that is in no doubt is left to the rollback or restore that undoes it.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from eventide_core.table.timeline.instant import COMPLETED_ACTION, WRITE_ACTIONS, Action, Instant, State
 from eventide_core.table.timeline.outcome_file import record_of
@@ -51,13 +52,15 @@ class Evidence:
 
     `boundary`: the requested time of the last archived write that isn't among these completed ones, None if there is none.
     `is_archived`: whether a write is. `undone`: the records of what was undone (outcome_file.py). `is_of_another_engine`:
-    whether another engine put the completed file. `are_plans_followed`: whether writers append to the slices of a plan.
+    whether another engine put the completed file. `exists`: whether a file is there now, which a listing may have missed.
+    `are_plans_followed`: whether writers append to the slices of a plan.
     """
 
     boundary: Callable[[Collection[str]], str | None]
     is_archived: Callable[[str], bool]
     undone: Callable[[], frozenset[str]]
     is_of_another_engine: Callable[[Instant], bool]
+    exists: Callable[[Instant], bool]
     are_plans_followed: bool = False
 
     def is_followed(self, files: Collection[Instant]) -> bool:
@@ -70,16 +73,16 @@ def timeline_of(files: Iterable[Instant], evidence: Evidence) -> Timeline:
     """The timeline of these files, with what doesn't count as its `strays`, in the order in which they may be removed."""
     there = tuple(files)
     by_key = _writes(there)
-    first = min(by_key, default=None)
+    saved = {i.requested_time for i in there if i.action is Action.SAVEPOINT}
+    first = min((key for key in by_key if key[0] not in saved), default=None)
     is_begin_in_doubt = first is not None and _states(by_key[first]) != _ALL
     is_any_in_doubt = any(map(_is_in_doubt, by_key.values()))
-    late = [*_late_restores(there), *_late_savepoints(there)]
+    late = [*_late_restores(there), *_late_services(there, evidence), *_late_savepoints(there)]
     if not (is_begin_in_doubt or is_any_in_doubt or late):
         return Timeline.of(there)
     undone, never_completed = evidence.undone(), set[str]()
     completed = {time for (time, _), own in by_key.items() if State.COMPLETED in _states(own)}
     boundary = evidence.boundary(completed) if is_begin_in_doubt else None
-    saved = {i.requested_time for i in there if i.action is Action.SAVEPOINT}
     strays: list[Instant] = []
     for key in sorted(by_key):
         time, own = key[0], by_key[key]
@@ -125,6 +128,13 @@ def _late_restores(files: Collection[Instant]) -> list[Instant]:
             restores.setdefault(file.requested_time, []).append(file)
     requested = [own[0] for own in restores.values() if _states(own) == _REQUESTED]
     return [one for one in requested if any(file.requested_time > one.requested_time for file in files)]
+
+
+def _late_services(files: Collection[Instant], evidence: Evidence) -> list[Instant]:
+    services = [file for file in files if file.action in (Action.CLEAN, Action.ROLLBACK)]
+    known = {(file.requested_time, file.action) for file in services if file.state is not State.INFLIGHT}
+    alone = [file for file in services if (file.requested_time, file.action) not in known]
+    return [file for file in alone if not evidence.exists(replace(file, state=State.REQUESTED))]
 
 
 def _late_savepoints(files: Collection[Instant]) -> list[Instant]:

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -147,6 +148,21 @@ def test_a_clean_takes_the_marks_of_what_has_ended_and_none_of_a_writer_that_liv
     Table.open(str(path)).clean(1)
     assert {mark.name for mark in (directory / ".temp").iterdir()} == {beating, pending}
     assert {mark.name for mark in (directory / ".heartbeat").iterdir()} == {beating, pending}
+
+
+@pytest.mark.parametrize(("slept", "stays"), [(timedelta(hours=3), True), (timedelta(days=2), False)])
+def test_a_clean_keeps_the_heartbeat_of_who_may_still_put_its_request(
+    slept: timedelta, stays: bool, tmp_path: Path
+) -> None:
+    """Without it, a request that comes late looks like another engine's, and stops other writers."""
+    path = golden.unpack("v9_no_deletes", tmp_path)
+    instant = (datetime.now(UTC) - slept).strftime("%Y%m%d%H%M%S000")
+    heartbeat = path / ".hoodie/.heartbeat" / instant
+    heartbeat.parent.mkdir(exist_ok=True)
+    heartbeat.touch()
+    os.utime(heartbeat, (0, 0))
+    Table.open(str(path)).clean(1)
+    assert heartbeat.exists() is stays
 
 
 def data_files(path: Path) -> set[str]:

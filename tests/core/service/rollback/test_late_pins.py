@@ -1,0 +1,41 @@
+"""A savepoint that was begun by a process that slept, and died."""
+
+import pytest
+
+from eventide.bootstrap import Application
+from eventide.testing.histories import Layout
+from support.pasts import LAYOUTS, begin_past, clean
+from support.paused import ASLEEP_MS, Others, archive, wakings
+
+TAG = "month-end"
+
+
+def _tag(number: int, application: Application) -> str:
+    instant = application.state().timeline.writes[number].requested_time
+    return application.savepoints.save_tag(TAG, instant=instant, before_ms=None, comments="").instant
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: str(layout.version))
+def test_a_late_pin_takes_no_tag_from_another_commit(layout: Layout) -> None:
+    past = begin_past(clean, layout)
+    tagged: list[str] = []
+
+    def others_tag(others: Others) -> None:
+        others.bench.clock.sleep(ASLEEP_MS)
+        tagged.append(_tag(0, others.bench.process()))
+
+    (woken,) = wakings(
+        past.bench,
+        past.start,
+        lambda application: _tag(-1, application),
+        dies=True,
+        at=lambda operation: operation.path.endswith(".savepoint.inflight"),
+        meanwhile=others_tag,
+    )
+    past.bench.load(woken.moment)
+    past.bench.clock.sleep(ASLEEP_MS)
+    archive(past.bench.process())
+    savepoints = past.bench.process().savepoints
+    assert [tag.instant for tag in savepoints.tags()] == tagged
+    assert savepoints.tagged(TAG).instant == tagged[0]
+    assert woken.operation.path not in past.bench.storage.dump()
