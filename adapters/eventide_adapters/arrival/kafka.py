@@ -11,7 +11,7 @@
 
 There is no progress where offsets are gone before they were read, and where the topic isn't the one that was read: it has
 another id than the declared one, ends before the next offset, or, without a declared id, has messages below the next offset
-that are later than the commit. A timestamp of the future is no time: neither of a message that waits, nor of the last one.
+that are later than the commit. A timestamp of the future doesn't count, neither of a waiting message nor of the last one.
 
 A transaction's markers have offsets, too, and aborted messages: both are skipped. A message in an open transaction counts.
 """

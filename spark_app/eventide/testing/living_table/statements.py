@@ -29,7 +29,7 @@ class Statements:
     made: dict[str, tuple[str, str | None]] = field(default_factory=dict[str, tuple[str, str | None]])
 
     def next(self) -> Mapping[str, str]:
-        """What the next write states: a later T, an earlier one, none, or what is no T."""
+        """What the next write states: a later T, an earlier one, none, or a text that isn't a T."""
         self.number += 1
         later_ms, choice = 1000 * self.number, zlib.crc32(b"%d" % self.number) % 6
         if choice in (0, 1):
