@@ -135,7 +135,11 @@ def test_uuids_are_texts_also_as_keys_and_bytes_in_a_column_of_bytes(tmp_path: P
     table.merge(pa.table({"id": ids[:1], "x": ids[1:]}), when_matched_update="*")
     table.delete(pa.table({"id": ids[1:]}))
     assert table.snapshot().to_arrow(["id", "x"]).to_pylist() == [{"id": str(ids[0]), "x": str(ids[1])}]
-    stored = Table.create(str(tmp_path / "b"), schema=pa.schema({"id": pa.string(), "x": pa.binary()}), record_key="id")
+    stored = Table.create(
+        str(tmp_path / "b"),
+        schema=pa.schema([pa.field("id", pa.string()), pa.field("x", pa.binary())]),
+        record_key="id",
+    )
     stored.upsert(pa.table({"id": ["a"], "x": ids[1:]}))
     assert stored.snapshot().to_arrow(["x"]).to_pylist() == [{"x": ids[1].bytes}]
 

@@ -51,6 +51,10 @@ def cast_whole(column: Any, kind: Any, place: str) -> Any:
         cure = "" if wider is None else f", or widen the column to {wider} by `alter`"
         if pa.types.is_timestamp(own) and pa.types.is_timestamp(kind):
             cure = ", as pyarrow.compute.floor_temporal does"
+        if pa.types.is_decimal(kind):
+            cure = ", or add a wider column by `alter`, update it with this one, and drop this one: without " + (
+                "hoodie.schema.on.read.enable, Hudi before 1.2 refuses a wider decimal"
+            )
         raise InvalidRecordError(
             f"row {row}: {place} of type {own} does not fit the table's {kind}: {column[row]}: {error}; convert it "
             f"before{cure}"
