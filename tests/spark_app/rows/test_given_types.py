@@ -14,6 +14,7 @@ import pytest
 
 from eventide import Table
 from eventide_core.errors import InvalidColumnNameError, InvalidFilterError, InvalidRecordError, UnsupportedTableError
+from support.columns import schema_of
 
 TAKEN: dict[str, tuple[Any, list[Any], Any]] = {
     "dictionary": (pa.dictionary(pa.int8(), pa.string()), ["a", None, "b"], pa.string()),
@@ -137,7 +138,7 @@ def test_uuids_are_texts_also_as_keys_and_bytes_in_a_column_of_bytes(tmp_path: P
     assert table.snapshot().to_arrow(["id", "x"]).to_pylist() == [{"id": str(ids[0]), "x": str(ids[1])}]
     stored = Table.create(
         str(tmp_path / "b"),
-        schema=pa.schema([pa.field("id", pa.string()), pa.field("x", pa.binary())]),
+        schema=schema_of(id=pa.string(), x=pa.binary()),
         record_key="id",
     )
     stored.upsert(pa.table({"id": ["a"], "x": ids[1:]}))

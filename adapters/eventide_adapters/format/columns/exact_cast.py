@@ -23,7 +23,10 @@ _WIDENED: Final = {
     (pa.int32(), pa.float64()): "double",
     (pa.float32(), pa.float64()): "double",
 }
-
+_TO_WIDER_DECIMAL: Final = (
+    ", or add a wider column by `alter`, update it with this one, and drop this one: without hoodie.schema.on.read.enable, "
+    "Hudi before 1.2 refuses a wider decimal"
+)
 _TO_MOMENT: Final = (
     "cast it before: pyarrow.compute.assume_timezone, dt.tz_localize('Europe/Berlin') of pandas, dt.replace_time_zone of "
     "Polars, or CAST(... AS TIMESTAMP) of Spark, which takes the session's zone"
@@ -52,9 +55,7 @@ def cast_whole(column: Any, kind: Any, place: str) -> Any:
         if pa.types.is_timestamp(own) and pa.types.is_timestamp(kind):
             cure = ", as pyarrow.compute.floor_temporal does"
         if pa.types.is_decimal(kind):
-            cure = ", or add a wider column by `alter`, update it with this one, and drop this one: without " + (
-                "hoodie.schema.on.read.enable, Hudi before 1.2 refuses a wider decimal"
-            )
+            cure = _TO_WIDER_DECIMAL
         raise InvalidRecordError(
             f"row {row}: {place} of type {own} does not fit the table's {kind}: {column[row]}: {error}; convert it "
             f"before{cure}"
