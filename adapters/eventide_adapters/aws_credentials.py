@@ -16,9 +16,17 @@ MISSING: Final = frozenset(
         "TokenRetrievalError",
         "UnauthorizedSSOTokenError",
         "ProfileNotFound",
+        "UnknownCredentialError",
+        "SSOTokenLoadError",
+        "ConfigParseError",
+        "ConfigNotFound",
+        "InvalidConfigError",
+        "InfiniteLoopConfigError",
+        "InvalidRegionError",
+        "NoRegionError",
     }
 )
-"""botocore's errors if there are no credentials, or only a part of them."""
+"""botocore's errors if there are no credentials, only a part of them, or none that its configuration leads to."""
 
 
 def client_credentials(options: Mapping[str, str]) -> dict[str, Any]:

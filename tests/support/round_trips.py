@@ -15,13 +15,15 @@ import pyarrow as pa
 
 from eventide import Table
 from eventide_core.errors import InvalidRecordError
-from support.command_line import run, run_json
+from support.command_line import run
 
 Move = Callable[[Table, Table, list[str]], Any]
 """Takes the rows of the first table, with these columns, into the second."""
 
 FLOATS: Final = [0.5, -0.0, math.nan, math.inf, -math.inf]
 MOMENT: Final = datetime(2026, 11, 28, 12, 30, 0, 1000, UTC)
+BEYOND_PYTHON: Final = [-62_135_596_800_000_001, 253_402_300_800_000_000, -(2**63), 2**63 - 1]
+"""The moments beside the years 1 to 9999, and the least and greatest."""
 VALUES: Final[dict[str, tuple[Any, list[Any]]]] = {
     "an_int": (pa.int32(), [-(2**31), 2**31 - 1, 0]),
     "a_long": (pa.int64(), [-(2**63), 2**63 - 1, 2**53 + 1]),
@@ -34,6 +36,9 @@ VALUES: Final[dict[str, tuple[Any, list[Any]]]] = {
     "micros": (pa.timestamp("us", "UTC"), [datetime(1, 1, 1, tzinfo=UTC), datetime.max.replace(tzinfo=UTC), MOMENT]),
     "millis": (pa.timestamp("ms", "UTC"), [datetime(1, 1, 1, tzinfo=UTC), MOMENT]),
     "local": (pa.timestamp("us"), [MOMENT.replace(tzinfo=None, year=year) for year in (1, 9999)]),
+    "far_days": (pa.date32(), [-719_163, 2_932_897, -(2**31), 2**31 - 1]),
+    "far_micros": (pa.timestamp("us", "UTC"), BEYOND_PYTHON),
+    "far_local": (pa.timestamp("us"), BEYOND_PYTHON),
     "a_decimal": (pa.decimal128(38, 2), [Decimal("-" + "9" * 36 + ".99"), Decimal("9" * 36 + ".99"), Decimal("0.00")]),
     "a_list": (pa.list_(pa.int64()), [[], [1, None]]),
     "doubles": (pa.list_(pa.float64()), [[], FLOATS]),
@@ -49,9 +54,10 @@ VALUES: Final[dict[str, tuple[Any, list[Any]]]] = {
     "binaries": (pa.list_(pa.binary()), [[], [b"\xff"]]),
     "a_map": (pa.map_(pa.string(), pa.float64()), [[], [("k", 1.5), ("NaN", math.nan)]]),
 }
+FAR: Final = ("far_days", "far_micros", "far_local")
 REFUSED: Final[dict[str, set[str]]] = {
-    "csv": {"a_list", "doubles", "texts", "moments", "a_struct", "binaries", "a_map"},
-    "json": {"binaries", "a_map"},
+    "csv": {"a_list", "doubles", "texts", "moments", "a_struct", "binaries", "a_map", *FAR},
+    "json": {"binaries", "a_map", *FAR},
     "parquet": set(),
 }
 
@@ -59,10 +65,10 @@ REFUSED: Final[dict[str, set[str]]] = {
 def _by_file(kind: str) -> Move:
     def move(left: Table, into: Table, columns: list[str]) -> None:
         file = Path(into.uri).parent / f"rows.{kind}"
-        run_json("read", left.uri, "--to", file, "--columns", ",".join(columns))
-        answer = run("ingest", into.uri, file)
-        if answer.exit_code:
-            raise InvalidRecordError(answer.stderr)
+        for words in (("read", left.uri, "--to", file, "--columns", ",".join(columns)), ("ingest", into.uri, file)):
+            answer = run(*words)
+            if answer.exit_code:
+                raise InvalidRecordError(answer.stderr)
 
     return move
 
@@ -94,7 +100,14 @@ def two_tables(path: Path, names: list[str]) -> tuple[Table, Table]:
 
 def content(table: Table, names: list[str]) -> dict[str, list[str]]:
     rows = table.snapshot().to_arrow(["id", *names]).sort_by("id")
-    return {name: [repr(value) for value in rows.column(name).to_pylist()] for name in rows.column_names}
+    return {name: [repr(value) for value in _readable(rows.column(name))] for name in rows.column_names}
+
+
+def _readable(column: Any) -> list[Any]:
+    """The values; times as numbers, because Python has none beside the years 1 to 9999."""
+    number = {pa.date32(): pa.int32()}.get(column.type, pa.int64() if pa.types.is_timestamp(column.type) else None)
+    values: list[Any] = (column if number is None else column.cast(number)).to_pylist()
+    return values
 
 
 def table() -> Iterator[str]:

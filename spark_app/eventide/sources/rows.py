@@ -17,7 +17,16 @@ from eventide.sources.csv_batches import csv_tables
 from eventide.sources.json_batches import declared_type, json_tables
 from eventide.sources.source import Dialect, Format, Source
 from eventide.sources.streams import readable
-from eventide.sources.text_columns import EVERY_TYPE, TIMES, as_text, converted, inferred, is_bytes, is_text, of_epochs
+from eventide.sources.text_columns import (
+    EVERY_TYPE,
+    TIMES,
+    as_text,
+    converted,
+    inferred,
+    is_text,
+    needs_parquet,
+    of_epochs,
+)
 from eventide_adapters.format.columns.exact_cast import refuse_unstated
 from eventide_core.errors import ConfigError, InvalidRecordError
 
@@ -172,7 +181,7 @@ def _has_empty(column: Any) -> bool:
 def _declared(column: Any, kind: Any, name: str, place: str, first_row: int, *, empty_is_null: bool) -> Any:
     if is_text(column.type):
         return converted(column, kind, name, place, first_row, empty_is_null=empty_is_null)
-    if _has_bytes(kind):
+    if needs_parquet(kind):
         raise InvalidRecordError(
             f"source {place!r}: column {name!r} is of type {kind}, and bytes in nested values are not read from text: use "
             "Parquet"
@@ -189,10 +198,6 @@ def _declared(column: Any, kind: Any, name: str, place: str, first_row: int, *, 
         raise InvalidRecordError(
             f"source {place!r}: column {name!r} does not fit the type {kind}: {error}; correct the value"
         ) from None
-
-
-def _has_bytes(kind: Any) -> bool:
-    return is_bytes(kind) or any(_has_bytes(kind.field(number).type) for number in range(kind.num_fields))
 
 
 def _whole(sources: Sequence[Source], parts: Sequence[Part]) -> SourceRows:

@@ -40,6 +40,12 @@ def is_bytes(kind: Any) -> bool:
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind))
 
 
+def needs_parquet(kind: Any) -> bool:
+    """Whether nested values of the type are not read from JSON: bytes and maps."""
+    is_own = is_bytes(kind) or pa.types.is_map(kind)
+    return is_own or any(needs_parquet(kind.field(number).type) for number in range(kind.num_fields))
+
+
 def as_text(column: Any, name: str, place: str, first_row: int) -> Any:
     """A column of bytes as UTF-8. Raises InvalidRecordError, which names the row, for bytes that are none."""
     try:
@@ -63,8 +69,9 @@ def converted(column: Any, kind: Any, name: str, place: str, first_row: int, *, 
     try:
         return _decoded(cells, kind) if is_bytes(kind) else exact_cast(cells, kind)
     except pa.ArrowNotImplementedError:
+        other = "Parquet" if needs_parquet(kind) else "JSON or Parquet"
         raise InvalidRecordError(
-            f"source {place!r}: column {name!r} is of type {kind}, which a text cannot hold: use JSON or Parquet"
+            f"source {place!r}: column {name!r} is of type {kind}, which a text cannot hold: use {other}"
         ) from None
     except ValueError as error:
         row = first_misfit(cells, kind, _decoded if is_bytes(kind) else exact_cast)

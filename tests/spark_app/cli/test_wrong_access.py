@@ -1,6 +1,7 @@
 """A wrong bucket, container, account, credential or address: one line that names what, where and the cure; exit code 2."""
 
 import json
+import re
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -124,6 +125,59 @@ def test_a_wrong_place_or_credential_is_named_with_its_cure(wrong: Wrong, tmp_pa
     answer = run("show", wrong.uri, *words)
     assert (answer.exit_code, len(answer.stderr.splitlines())) == (2, 1), answer
     assert wrong.uri in answer.stderr or all(part in answer.stderr for part in wrong.named)
+
+
+KEYS: dict[str, str | None] = {
+    "missing": None,
+    "no JSON": "no JSON",
+    "list": "[1]",
+    "no type": "{}",
+    "service account": '{"type": "service_account", "client_email": "a@b"}',
+    "user": '{"type": "authorized_user"}',
+    "external account": '{"type": "external_account"}',
+}
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_a_malformed_key_of_google_in_the_environment_is_wrong_input(
+    key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, content = tmp_path / "key.json", KEYS[key]
+    if content is not None:
+        place.write_text(content)
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(place))
+    answer = run("show", f"gs://{uuid.uuid4()}/t")
+    assert answer.exit_code == 2
+    cure = "correct its path" if content is None else "issued for a service account"
+    assert re.search(f"GOOGLE_APPLICATION_CREDENTIALS names a file .*: .*{cure}", answer.stderr)
+
+
+CONFIGURATIONS = {
+    "no end of a section": ("[default", "Unable to parse config file"),
+    "a profile that is not there": ("[default]\nrole_arn = arn:x\nsource_profile = q", 'source_profile "q"'),
+    "a session that is not there": ("[default]\nsso_session = q\nsso_account_id = 1\nsso_role_name = r", "sso-session"),
+    "a source that is none": ("[default]\nrole_arn = arn:x\ncredential_source = q", 'credential source "q"'),
+    "a process that says nothing": ("[default]\ncredential_process = echo", "AWS tools"),
+    "a process that is not there": ("[default]\ncredential_process = /no/such/file", "AWS tools"),
+    "a region that is none": ("[default]\nregion = no region", "region_name 'no region'"),
+    "an endpoint that is none": ("[default]\nendpoint_url = nowhere", "Invalid endpoint"),
+}
+
+
+@pytest.mark.parametrize("case", CONFIGURATIONS)
+def test_a_malformed_configuration_of_aws_is_wrong_input(
+    case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content, named = CONFIGURATIONS[case]
+    (tmp_path / "config").write_text(content)
+    for name in ("AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/no/such/file")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    answer = run("show", f"s3://lake/{uuid.uuid4()}")
+    assert (answer.exit_code, len(answer.stderr.splitlines())) == (2, 1), answer
+    assert named in answer.stderr
 
 
 @pytest.mark.parametrize("code", ["AuthorizationHeaderMalformed", "PermanentRedirect"])

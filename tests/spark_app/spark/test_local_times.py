@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 import eventide
 from eventide import Table
 from eventide.spark.engine import spark_session
+from support.backends import backend
 
 pytestmark = pytest.mark.broad
 
@@ -162,3 +163,17 @@ def test_a_stream_reads_them(tmp_path: Path, spark: SparkSession) -> None:
     query.trigger(availableNow=True).start().awaitTermination()
     found = {row["id"]: row["at"] for row in spark.table("local_times").collect()}
     assert found == {"a": "2026-03-03 08:05:00", "b": "2026-03-29 02:30:00"}
+
+
+def test_a_table_on_s3_keeps_them(tmp_path: Path, spark: SparkSession, request: pytest.FixtureRequest) -> None:
+    if not HAS_SOURCES:
+        pytest.skip("Spark 4 has sources in Python")
+    there, here = backend("moto", request, tmp_path), _table(tmp_path / "t")
+    table = Table.create(there.uri, schema=SCHEMA, record_key="id", partition="city", options=there.options)
+    rows = spark.read.format("eventide").load(here.uri).select(*SCHEMA.names)
+    rows.write.format("eventide").options(**there.options).mode("append").save(there.uri)
+    back = spark.read.format("eventide").options(**there.options).load(there.uri).select(*SCHEMA.names)
+    table.upsert(back)
+    assert back.where("at = timestamp_ntz'2026-03-03 08:05:00'").count() == 1
+    found, left = (one.snapshot().to_arrow(SCHEMA.names).sort_by("id").to_pylist() for one in (table, here))
+    assert found == left

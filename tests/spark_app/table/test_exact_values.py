@@ -93,6 +93,18 @@ def test_a_write_that_may_change_the_schema_widens_the_columns(table: Table) -> 
     assert table.snapshot().to_arrow(["n"]).to_pylist() == [{"n": 5_000_000_000}]
 
 
+def test_a_wider_decimal_is_refused_with_what_stock_readers_read_instead(table: Table) -> None:
+    price = Decimal("9999999999.25")
+    with pytest.raises(InvalidRecordError, match=r"add a wider column by `alter`, .* Hudi before 1\.2 refuses"):
+        table.upsert(_rows("fare", price), schema_mode="merge")
+    table.alter(add={"price": "decimal(20,2)"})
+    table.update({"price": "fare"}, all=True)
+    table.alter(drop=["fare"])
+    assert table.snapshot().to_arrow(["price"]).to_pylist() == [{"price": ROW["fare"]}]
+    table.upsert(_rows("price", price).drop_columns("fare"))
+    assert table.snapshot().to_arrow(["price"]).to_pylist() == [{"price": price}]
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [

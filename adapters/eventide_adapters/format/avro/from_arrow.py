@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from eventide_adapters.format.avro.vector_type import VectorType
 from eventide_adapters.format.columns.arrow_numpy import ArrowType
+from eventide_adapters.format.columns.exact_cast import is_uuid, unit_cure
 from eventide_adapters.format.columns.plain_types import plain_type
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.table.records.avro_names import sanitized
@@ -58,6 +59,8 @@ def _avro_type(kind: ArrowType, record: str, column: str) -> Any:
     """
     if kind in _PRIMITIVES:
         return _PRIMITIVES[kind]
+    if is_uuid(kind) and "." not in column:
+        return "string"
     types = pa.types
     if types.is_date32(kind):
         return {"type": "int", "logicalType": "date"}
@@ -90,9 +93,24 @@ def _avro_type(kind: ArrowType, record: str, column: str) -> Any:
         raise UnsupportedTableError(
             f"column {column!r} has no {lacks}: state its type in a schema, or leave the column out"
         )
-    is_time = types.is_time(kind) or types.is_duration(kind)
-    cure = "cast it to int64, as its microseconds, or to a string; " if is_time else ""
-    raise UnsupportedTableError(
-        f"column {column!r} is {kind}: {cure}supported are strings, numbers, times, decimals, lists, structs, maps with "
-        "strings as keys, and, as columns of the table, vectors (fixed-size lists of float, double or int8)"
-    )
+    raise UnsupportedTableError(f"column {column!r} is {kind}, which no column of a table holds: {_cure(kind)}")
+
+
+def _cure(kind: Any) -> str:
+    """How to write the values of a type that no column has."""
+    types = pa.types
+    if types.is_time(kind) or types.is_duration(kind):
+        return unit_cure(kind) + (", or to its text: .cast('string')" if types.is_time(kind) else "")
+    if types.is_map(kind):
+        pairs = f"list<struct<key: {kind.key_type}, value: {kind.item_type}>>"
+        return f"cast its keys to strings, as map<string, {kind.item_type}>, or cast it to {pairs}"
+    if types.is_decimal(kind):
+        return "cast it to its text, .cast('string'), or to a decimal128 of at most 38 digits"
+    if isinstance(kind, pa.BaseExtensionType):
+        return f"cast it to its storage type, {kind.storage_type}"
+    if types.is_interval(kind):
+        parts = "struct<months: int32, days: int32, nanoseconds: int64>"
+        return (
+            f"make a {parts} of it by pyarrow.array(column.to_pylist(), ...), or its text, CAST(... AS VARCHAR) in SQL"
+        )
+    return "write a struct with a field for each of its types, or the text of each value, str()"

@@ -23,7 +23,10 @@ _WIDENED: Final = {
     (pa.int32(), pa.float64()): "double",
     (pa.float32(), pa.float64()): "double",
 }
-
+_TO_WIDER_DECIMAL: Final = (
+    ", or add a wider column by `alter`, update it with this one, and drop this one: without hoodie.schema.on.read.enable, "
+    "Hudi before 1.2 refuses a wider decimal"
+)
 _TO_MOMENT: Final = (
     "cast it before: pyarrow.compute.assume_timezone, dt.tz_localize('Europe/Berlin') of pandas, dt.replace_time_zone of "
     "Polars, or CAST(... AS TIMESTAMP) of Spark, which takes the session's zone"
@@ -51,6 +54,8 @@ def cast_whole(column: Any, kind: Any, place: str) -> Any:
         cure = "" if wider is None else f", or widen the column to {wider} by `alter`"
         if pa.types.is_timestamp(own) and pa.types.is_timestamp(kind):
             cure = ", as pyarrow.compute.floor_temporal does"
+        if pa.types.is_decimal(kind):
+            cure = _TO_WIDER_DECIMAL
         raise InvalidRecordError(
             f"row {row}: {place} of type {own} does not fit the table's {kind}: {column[row]}: {error}; convert it "
             f"before{cure}"
@@ -60,6 +65,8 @@ def cast_whole(column: Any, kind: Any, place: str) -> Any:
 def exact_cast(column: Any, kind: Any) -> Any:
     """The column in another type. Raises ValueError, as Arrow does, for a value that the type cannot hold exactly."""
     own = column.type
+    if is_uuid(own) and pa.types.is_string(kind):
+        return pa.chunked_array([pa.array([value and str(value) for value in column.to_pylist()], kind)])
     if pa.types.is_floating(own) and pa.types.is_decimal(kind):
         return column.cast(pa.string()).cast(kind)  # 0.1, not the binary fraction next to it
     if pa.types.is_integer(own) and pa.types.is_decimal(kind):
@@ -185,12 +192,35 @@ def refuse_unstated(own: Any, kind: Any, place: str) -> None:
     That is a time in a column of numbers, one without a zone in a column of times with one, and the reverse of both.
     """
     for given, wanted, at in _nested(own, kind, place):
-        for time, number in ((given, wanted), (wanted, given)):
-            if pa.types.is_temporal(time) and pa.types.is_integer(number):
-                raise InvalidRecordError(
-                    f"{at} of type {given} does not fit the table's {wanted}: nothing says in which unit; convert it before"
-                )
+        if pa.types.is_duration(given) or any(
+            pa.types.is_temporal(time) and pa.types.is_integer(number)
+            for time, number in ((given, wanted), (wanted, given))
+        ):
+            raise InvalidRecordError(
+                f"{at} of type {given} does not fit the table's {wanted}: nothing says in which unit; "
+                f"{unit_cure(given, wanted)}"
+            )
+        if is_uuid(given) and at != place and pa.types.is_string(wanted):
+            raise InvalidRecordError(
+                f"{at} of type {given} does not fit the table's {wanted}: write str() of each UUID"
+            )
         _refuse_unstated_zone(given, wanted, at)
+
+
+def unit_cure(given: Any, wanted: Any = None) -> str:
+    """Names the casts from a time to a number, or back, which state the unit."""
+    is_number = pa.types.is_integer(given)
+    time = wanted if is_number else given
+    steps = ["'int64'", "'duration[us]'" if pa.types.is_duration(time) else "'time64[us]'"]
+    if pa.types.is_date(time):
+        steps = ["'int32'", "'date32'"]
+    elif pa.types.is_timestamp(time):
+        steps[1] = f"pyarrow.timestamp('us', {time.tz!r})"
+    return "cast it before, such as .cast({}).cast({})".format(*(steps if is_number else reversed(steps)))
+
+
+def is_uuid(kind: Any) -> bool:
+    return getattr(kind, "extension_name", None) == "arrow.uuid"
 
 
 def _refuse_unstated_zone(own: Any, kind: Any, place: str) -> None:

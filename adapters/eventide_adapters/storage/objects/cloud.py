@@ -5,7 +5,9 @@ that succeeded. Therefore, each create gives its object a unique mark as metadat
 """
 
 import json
+import os
 import uuid
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -25,6 +27,7 @@ from eventide_core.errors import EventideError, StorageAccessError, StorageError
 # Azure allows no hyphen in the name of a metadatum.
 MARK: Final = "eventide_write"
 
+_DEFAULT_KEY: Final = "GOOGLE_APPLICATION_CREDENTIALS"
 _OF_USER: Final = {"refresh_token", "client_id", "client_secret"}
 _FLAGS: Final = {"true": True, "false": False}
 _NUMBERS: Final = ("timeout", "concurrency", "blocksize", "block_size")
@@ -132,7 +135,11 @@ def opened(kind: Callable[..., Any], settings: tuple[tuple[str, str], ...], proc
 
     A cached listing would not show later writes of other processes.
     """
-    _check_key_file(dict(settings).get("token", ""))
+    token = dict(settings).get("token", "")
+    if token.startswith("/"):
+        _check_key_file("option fsspec.token", token)
+    elif not token and kind.__module__.startswith("gcsfs") and _DEFAULT_KEY in os.environ:
+        _check_key_file(_DEFAULT_KEY, os.environ[_DEFAULT_KEY])
     for address in _addresses(dict(settings)):
         if (why := why_untrusted(address)) is not None:
             raise untrusted_certificate(f"cannot reach {urlsplit(address).netloc}", why)
@@ -154,35 +161,26 @@ def _addresses(arguments: Mapping[str, str]) -> Iterator[str]:
     yield f"https://{arguments['account_host']}" if "account_host" in arguments else ""
 
 
-def _check_key_file(token: str) -> None:
-    """Raises StorageAccessError if the option for Google's credentials names a file that has none.
+def _check_key_file(named: str, path: str) -> None:
+    """Raises StorageAccessError if Google's credentials are to come from a file that has none.
 
-    gcsfs takes the name of a missing file for an access token, and asks Google about it.
+    gcsfs takes the name of a missing file for an access token, or goes on without credentials, and asks Google about them.
     """
-    if not token.startswith("/"):
-        return
+    from google.auth import load_credentials_from_file
+    from google.auth.exceptions import GoogleAuthError
+
     try:
-        content = json.loads(Path(token).read_bytes())
+        content = json.loads(Path(path).read_bytes())
+        if not content.keys() >= _OF_USER:
+            load: Callable[[str], object] = load_credentials_from_file
+            with warnings.catch_warnings(action="ignore"):  # of keys from others: this file is only looked at
+                load(path)
     except FileNotFoundError:
-        raise StorageAccessError("option fsspec.token names a file that is not there: correct its path") from None
-    except (OSError, ValueError):
-        content = None
-    if not isinstance(content, dict) or not (content.keys() >= _OF_USER or _is_service_account(content)):
+        raise StorageAccessError(f"{named} names a file that is not there: correct its path") from None
+    except (OSError, ValueError, AttributeError, GoogleAuthError):
         raise StorageAccessError(
-            "option fsspec.token names a file that isn't a key: name the JSON file that Google issued for a service "
-            "account or a user"
-        )
-
-
-def _is_service_account(content: dict[str, object]) -> bool:
-    from google.oauth2 import service_account
-
-    try:
-        made: Callable[[dict[str, object]], object] = service_account.Credentials.from_service_account_info
-        made(content)
-    except (ValueError, TypeError):  # a field is missing, or the private key isn't one
-        return False
-    return True
+            f"{named} names a file that isn't a key: name the JSON file that Google issued for a service account or a user"
+        ) from None
 
 
 def keywords(settings: tuple[tuple[str, str], ...]) -> dict[str, object]:

@@ -301,4 +301,10 @@ def _client(config: S3Config, process: int) -> s3fs.S3FileSystem:  # noqa: ARG00
         settings["profile"] = config.profile
     client = s3fs.S3FileSystem(**settings)
     client.retries = 1  # the library below repeats requests, and knows better which ones
+    try:
+        client.connect()
+    except (OSError, ValueError) as failure:
+        raise StorageAccessError(
+            f"cannot make a client of S3: {failure}; correct the endpoint, and the configuration of the AWS tools"
+        ) from None
     return client

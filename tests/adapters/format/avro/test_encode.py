@@ -98,13 +98,15 @@ LONGS = st.integers(-(2**63), 2**63 - 1)
 ITEMS = st.fixed_dictionaries(
     {"count": st.none() | LONGS, "texts": st.none() | st.lists(st.none() | st.text(max_size=90), max_size=70)}
 )
+# Of -128 and its like, fastavro writes a byte more than Java and eventide.
+SUMS = st.integers(-(10**37), 10**37).filter(lambda n: n.bit_length() % 8 or n.bit_length() == (n + 1).bit_length())
 NESTED_RECORDS = st.fixed_dictionaries(
     {
         "item": st.none() | ITEMS,
         "items": st.none() | st.lists(ITEMS, max_size=3),
         "lists": st.lists(st.lists(LONGS, max_size=3), max_size=3),
         "by_name": st.none() | st.dictionaries(st.text(max_size=3), st.none() | ITEMS, max_size=3),
-        "sum": st.none() | st.integers(-(10**37), 10**37).map(lambda n: Decimal(n).scaleb(-2)),
+        "sum": st.none() | SUMS.map(lambda n: Decimal(n).scaleb(-2)),
         "only": LONGS,
     }
 )

@@ -13,7 +13,7 @@ from eventide_adapters.format.avro.from_arrow import avro_schema_of
 from eventide_adapters.format.avro.schema import arrow_schema
 from eventide_adapters.format.avro.vector_type import VectorType, shown, shown_schema, vectors_footer
 from eventide_adapters.format.write.incoming_schema import conform, evolved_schema
-from eventide_core.errors import InvalidRecordError, UnsupportedTableError
+from eventide_core.errors import InvalidRecordError
 from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.settings.write_shape import SchemaRules
 
@@ -90,9 +90,11 @@ def test_a_vector_that_does_not_fill_its_bytes_stays_bytes() -> None:
     assert shown_schema(arrow_schema(AvroSchema.of(schema))).field("v").type == pa.binary(9)
 
 
-def test_vectors_are_columns_only() -> None:
-    with pytest.raises(UnsupportedTableError, match=r"'s\.v'.*as columns of the table, vectors"):
-        avro_schema_of("t", pa.schema([pa.field("s", pa.struct([pa.field("v", pa.list_(pa.float32(), 2))]))]))
+def test_a_fixed_size_list_within_a_column_is_a_list() -> None:
+    schema = avro_schema_of("t", pa.schema([pa.field("s", pa.struct([pa.field("v", pa.list_(pa.float32(), 2))]))]))
+    assert arrow_schema(schema).field("s").type == pa.struct(
+        [pa.field("v", pa.list_(pa.field("element", pa.float32())))]
+    )
 
 
 def test_a_write_can_add_a_vector_of_a_known_type() -> None:
