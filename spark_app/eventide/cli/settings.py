@@ -23,9 +23,10 @@ from eventide.options.sections import UnknownOptionWarning, unknown_options
 from eventide.options.user_settings import flat_options, toml_document, user_settings
 from eventide.results.detail import Detail
 from eventide_adapters.extras import install_command
+from eventide_adapters.metrics.open import open_tracer
 from eventide_core.config import EVENT_TIME_FIELD, Option
 from eventide_core.errors import ConfigError
-from eventide_core.ports import Engine
+from eventide_core.ports import Engine, NoTracer
 from eventide_core.table.catalog.table_name import TableName
 from eventide_core.table.files.table_path import HOODIE_DIRECTORY
 
@@ -229,7 +230,11 @@ def common_options(verb: Callable[..., Any]) -> Callable[..., Any]:
             settings = Settings(options, engine, master, debug, console)
             for key, value in context.meta.get(_STATED, {}).items():
                 settings = settings.having(key, value)
-            return verb(settings, **words)
+            # A service has a trace for each round: its own would not end.
+            tracer = NoTracer() if context.info_name == "serve" else open_tracer()
+            table = redaction.clean(words.get("table") or "")
+            with tracer.span(f"eventide {context.info_name}", table=table):
+                return verb(settings, **words)
 
     return decorated(run, _COMMON_OPTIONS)
 

@@ -56,7 +56,8 @@ class Completion:
     ) -> bool:
         """Whether this call put the completed file; False if another process had, or has archived the compaction since."""
         data = files.codec.encode_commit(update.recorded_in(metadata), state.config.version)
-        update.write(lease, self.time)
+        with files.tracer.span("metadata table: write"):
+            update.write(lease, self.time)
         return self.transaction.put_each(lease, (self.instant, data)) is Put.DONE
 
 
