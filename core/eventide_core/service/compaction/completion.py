@@ -107,7 +107,7 @@ def check_pending(state: TableState, plan: CompactionPlan) -> None:
                 f"a {other.action} is pending at {other.requested_time} beside the plan at {plan.instant}; "
                 f"{cure_of(other)}"
             )
-    planned = set(plan.file_groups)
+    planned = plan.file_groups
     if any(s.file_group in planned and s.base_instant > plan.instant for s in state.view.latest_slices()):
         raise PlanMismatchError(
             f"slices after {plan.instant} exist: a process that was paused put the plan when others had compacted; roll "
