@@ -23,7 +23,7 @@ _LEVELS = ("warning", "error")
 
 @dataclass(slots=True)
 class JsonLog:
-    """`table` is what the run is about; None before it is known, and of a fleet."""
+    """`redaction` masks secrets. `table` is what the run is about; None before it is known, and of a fleet."""
 
     redaction: Redaction
     table: str | None = None
