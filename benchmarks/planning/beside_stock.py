@@ -56,7 +56,8 @@ def make(table: MadeTable, root: Path) -> None:
         (partition / PARTITION_MARK).write_text("commitTime=20260101000000000\npartitionDepth=1\n")
         for file_id in table.file_ids(number):
             os.link(base, partition / table.base_name(file_id))
-            for commit in range(1, table.logs + 1):
+        for commit in range(1, table.logs + 1):
+            for file_id in table.file_ids(number, commit):
                 os.link(logs[commit], partition / table.log_name(file_id, commit))
 
 

@@ -43,7 +43,8 @@ class MadeTable:
     """`logs` log files on each of `groups` file groups.
 
     Without `has_ranges` the write stats state no event times. `is_ours`: the commits say that eventide wrote them, and
-    the headers of blocks tell the event times, too.
+    the headers of blocks tell the event times, too. `spread`: a commit writes only to each file group of that many, in
+    turn, and `logs` is the number of these commits.
     """
 
     version: int
@@ -52,6 +53,7 @@ class MadeTable:
     partitions: int
     has_ranges: bool
     is_ours: bool
+    spread: int = 1
 
     @property
     def timeline_path(self) -> str:
@@ -70,9 +72,11 @@ class MadeTable:
     def partition(self, number: int) -> str:
         return f"day={number:06d}"
 
-    def file_ids(self, partition: int) -> Iterator[str]:
+    def file_ids(self, partition: int, commit: int = 0) -> Iterator[str]:
+        """The file groups of a partition; those that a commit writes log files to, if it isn't 0."""
         for group in range(partition, self.groups, self.partitions):
-            yield f"{group:08x}-0000-4000-8000-{partition:012x}-0"
+            if not commit or group // self.partitions % self.spread == commit % self.spread:
+                yield f"{group:08x}-0000-4000-8000-{partition:012x}-0"
 
     def base_name(self, file_id: str) -> str:
         return f"{file_id}_0-0-0_{requested(0)}.parquet"
@@ -98,8 +102,8 @@ class MadeTable:
         write = self._base_stat if commit == 0 else functools.partial(self._log_stat, commit)
         numbers = range(self.partitions)
         stats = {
-            self.partition(number): tuple(write(self.partition(number), file_id) for file_id in self.file_ids(number))
-            for number in numbers
+            partition: tuple(write(partition, file_id) for file_id in self.file_ids(number, commit))
+            for number, partition in enumerate(map(self.partition, numbers))
         }
         extra = {"schema": SCHEMA.text} | ({WRITER_KEY: WRITER, EVENT_TIMES_KEY: "ts"} if self.is_ours else {})
         return CommitMetadata(stats, extra, "BULK_INSERT" if commit == 0 else "UPSERT")
@@ -200,12 +204,13 @@ class MadeStorage:
             return ()
         sizes = [_size_of_log(table, commit) for commit in range(table.logs + 1)]
         found = [_file(f"{directory}/{PARTITION_MARK}", 96)]
-        for file_id in table.file_ids(self._numbers[directory]):
-            found.append(_file(f"{directory}/{table.base_name(file_id)}", BASE_BYTES))
-            found += [
-                _file(f"{directory}/{table.log_name(file_id, commit)}", sizes[commit])
-                for commit in range(1, table.logs + 1)
-            ]
+        number = self._numbers[directory]
+        found += [_file(f"{directory}/{table.base_name(file_id)}", BASE_BYTES) for file_id in table.file_ids(number)]
+        found += [
+            _file(f"{directory}/{table.log_name(file_id, commit)}", sizes[commit])
+            for commit in range(1, table.logs + 1)
+            for file_id in table.file_ids(number, commit)
+        ]
         return tuple(found)
 
     def stat(self, path: str) -> FileInfo | None:

@@ -6,6 +6,7 @@ The only module that knows both a service and an adapter.
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property, partial
 from os import getpid
@@ -20,13 +21,14 @@ from eventide_adapters.format.columns.time_patterns import event_time_texts
 from eventide_adapters.format.merge.record_mergers import check_merger, mergers_of
 from eventide_adapters.lock.heartbeats import FileHeartbeats
 from eventide_adapters.lock.open import open_lock
-from eventide_adapters.metrics.open import open_sink
+from eventide_adapters.lock.traced import TracedLock
+from eventide_adapters.metrics.open import open_sink, open_tracer
 from eventide_adapters.storage.open import open_storage
-from eventide_adapters.storage.secret_texts import secrets_in
+from eventide_adapters.storage.secret_texts import secrets_in, without_secrets
 from eventide_core.access.requests import Requests
 from eventide_core.config import LOCK_PROVIDER, Options
 from eventide_core.errors import ConfigError
-from eventide_core.ports import ArchivedTimeline, Clock, Engine, Heartbeats, Storage, TableLock
+from eventide_core.ports import ArchivedTimeline, Clock, Engine, Heartbeats, Storage, TableLock, Tracer
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.records.record_shape import DeleteMarker
@@ -102,12 +104,17 @@ class Application:
     clock: Clock
     options: Options
     new_uuid: Callable[[], str]
+    tracer: Tracer
 
     def __post_init__(self) -> None:
         self.metrics = open_sink(self.options)
-        self.files = _table_files(self.storage, self.engine, self.clock, self.options)
+        self.files = _table_files(self.storage, self.engine, self.clock, self.options, self.tracer)
         self.ordering_units: dict[str, dict[int, float]] = {}
         self._tag_schedule = tag_schedule(self.options)
+
+    def traced(self, name: str) -> AbstractContextManager[object]:
+        """A span of the trace, which says which table it is about."""
+        return self.tracer.span(name, table=without_secrets(self.storage.root, ()))
 
     def state(self) -> TableState:
         """The current settings, timeline and file slices."""
@@ -142,7 +149,8 @@ class Application:
         from eventide_core.service.scheduling.replan import Replanner
         from eventide_core.service.state.ownership import Ownership
 
-        compact_slice, settings = SliceCompactor(self.storage, ArrowSliceMerger(self.storage)), self.scheduler.settings
+        compact_slice = SliceCompactor(self.storage, ArrowSliceMerger(self.storage), time.time_ns)
+        settings = self.scheduler.settings
         return CompactionRunner(
             self.files,
             self.scheduler,
@@ -412,6 +420,7 @@ def assemble(
     lock: TableLock | None = None,
     clock: Clock | None = None,
     new_uuid: Callable[[], str] = lambda: str(uuid4()),
+    tracer: Tracer | None = None,
 ) -> Application:
     """The use cases over the table at `uri`. Ports that are not passed are built from the URI and the options.
 
@@ -426,7 +435,8 @@ def assemble(
     owner = f"eventide {socket.gethostname()} {getpid()} {uuid4()}"
     lock = lock or open_lock(typed.get(LOCK_PROVIDER), storage, typed, clock, owner)
     heartbeats = FileHeartbeats(storage, typed, owner=new_uuid(), host=socket.gethostname(), pid=getpid())
-    return Application(storage, lock, heartbeats, engine, clock, typed, new_uuid)
+    tracer = tracer or open_tracer()
+    return Application(storage, TracedLock(lock, tracer), heartbeats, engine, clock, typed, new_uuid, tracer)
 
 
 def _open_source(options: Options, source: "DeclaredSource") -> "ArrivalSource":
@@ -438,7 +448,7 @@ def _open_source(options: Options, source: "DeclaredSource") -> "ArrivalSource":
         return MaskedSource(open_source(source, options), secrets)
 
 
-def _table_files(storage: Storage, engine: Engine, clock: Clock, options: Options) -> TableFiles:
+def _table_files(storage: Storage, engine: Engine, clock: Clock, options: Options, tracer: Tracer) -> TableFiles:
     from eventide_adapters.format.metadata_table.table import HudiMetadataTable
     from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 
@@ -450,6 +460,7 @@ def _table_files(storage: Storage, engine: Engine, clock: Clock, options: Option
         # On threads from the first request if the storage is a server.
         Requests((LocalEngine if storage.is_remote else RequestEngine)(_REQUESTS_AT_ONCE)),
         clock,
+        tracer,
         _delete_marker(options),
         mergers_of(options),
         event_time_texts(options),

@@ -37,6 +37,7 @@ OF_EXTRAS = {
     "eventide.spark.pushed_filters": "pyspark",
     "eventide.spark.hive_catalog": "py4j",
     "eventide_adapters.metrics.open_telemetry": "opentelemetry",
+    "eventide_adapters.metrics.open_telemetry_spans": "opentelemetry",
     "eventide_adapters.metrics.prometheus": "prometheus_client",
     "eventide_adapters.storage.objects.azure": "adlfs",
     "eventide_adapters.storage.objects.google": "gcsfs",

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pyarrow as pa
 import pytest
 
-from benchmarks import lookups
+from benchmarks import large_tables, lookups
 from benchmarks.fleet.real_tables import Lags, Member, make, members, serve
 from benchmarks.fleet.simulation import Cron, RoundRobin
 from benchmarks.growth import Point, grow
@@ -134,6 +134,14 @@ def test_a_life_is_measured_in_stretches(tmp_path: Path) -> None:
     assert (first.until, second.until) == (6, 12)
     assert 0 < first.calls < second.calls  # the tenth commit has a compaction
     assert second.files["outcomes"] == 1
+
+
+def test_a_command_is_measured_on_a_table_that_is_never_archived(tmp_path: Path) -> None:
+    with large_tables.made("commits", 30, tmp_path) as (table, before):
+        assert len(list(table.glob("*/.*.log.*"))) == 30 * 66
+        wall_s, cpu_s, peak_mb = large_tables.run(table, large_tables.commands(before)["plan"])
+        assert min(wall_s, cpu_s, peak_mb) > 0
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("policy", [None, RoundRobin, Cron])

@@ -18,6 +18,7 @@ import pytest
 
 from eventide import Table
 from eventide_adapters.storage.memory import MemoryFile
+from support.child_processes import environment
 from support.hourly_tables import SOON, at, rows
 from support.hourly_tables import made as hourly
 from support.release_tables import DIRECTORY, ROOT, STATES, made, opened, packed, shown, unpacked
@@ -38,6 +39,14 @@ def continued(path):
     except EventideError as refused:
         return {"refused": str(refused)}
 print(json.dumps([sys.modules["eventide"].__file__, [continued(path) for path in sys.argv[3:]]]))
+"""
+WRITE = """
+import json, sys
+import pyarrow as pa
+from eventide import Table
+table = Table.open(sys.argv[1], json.loads(sys.argv[2]))
+for ms in json.loads(sys.argv[3]):
+    table.upsert(pa.table({"id": [f"k{ms}"], "ms": [ms]}))
 """
 
 
@@ -185,6 +194,40 @@ def test_a_release_compacts_what_today_writes_in_turns(packages: Path, tmp_path:
         assert table.compact(before=at(hour + 0.5)).freshness.watermark_ms == at(hour + 0.5)
     assert table.verify(deep=True).ok
     assert len(shown(table)) == 9
+
+
+@pytest.mark.broad
+@pytest.mark.parametrize("is_release_serving", [True, False], ids=["release serves", "release writes"])
+def test_one_version_serves_a_table_while_another_writes(
+    is_release_serving: bool, packages: Path, tmp_path: Path
+) -> None:
+    table = hourly(tmp_path)
+    table.upsert(rows(0))
+    today = environment()
+    of_release = {**today, "PYTHONPATH": str(packages)}
+    serving, writing = (of_release, today) if is_release_serving else (today, of_release)
+    options = {**SOON, "hoodie.payload.event.time.field": "ms"}
+    settings = [part for key, value in options.items() for part in ("--option", f"{key}={value}")]
+    serve = ["-m", "eventide", "serve", str(table.uri), "--rounds", "8", "--every", "1s", "--data-latency", "1h"]
+    server = _started(serving, *serve, "--engine", "local", "--output", "json", *settings)
+    assert server.stdout is not None
+    with server:
+        rounds = [server.stdout.readline()]  # it serves before the first write
+        hours = [hour / 4 for hour in range(1, 9)]
+        words = [str(table.uri), json.dumps(options), json.dumps([at(hour) for hour in hours])]
+        with _started(writing, "-c", WRITE, *words) as writer:
+            assert writer.wait() == 0
+        rounds += server.stdout.readlines()
+    assert server.returncode == 0
+    assert sum(json.loads(line)["instant"] is not None for line in rounds) >= 2
+    assert shown(table) == sorted((f"k{at(hour)}", at(hour)) for hour in (0, *hours))
+    assert table.verify(deep=True).ok
+    (answer,) = _continued(packages, at(6), str(table.uri))
+    assert answer == {"ok": True, "rows": [list(row) for row in shown(table)]}
+
+
+def _started(within: Mapping[str, str], *words: str) -> "subprocess.Popen[str]":
+    return subprocess.Popen([sys.executable, *words], cwd="/", env=within, stdout=subprocess.PIPE, text=True)
 
 
 def _continued(packages: Path, before_ms: int, *paths: str) -> list[dict[str, Any]]:

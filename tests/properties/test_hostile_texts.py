@@ -3,6 +3,7 @@
 import io
 from collections.abc import Callable
 from pathlib import Path
+from time import time_ns
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -77,7 +78,7 @@ def finished(text: str) -> object:
     blocks = BlockFilter(frozenset(), "0")
     op = PlannedOperation("", "f", INSTANT, None, 0, (), "base.parquet", "")
     task = MergeTask(INSTANT, op, LinkMode.COPY, shape, blocks, ParquetCodec.GZIP)
-    return SliceCompactor(storage, ArrowSliceMerger(storage)).finished(task)
+    return SliceCompactor(storage, ArrowSliceMerger(storage), time_ns).finished(task)
 
 
 def lock(text: str) -> object:

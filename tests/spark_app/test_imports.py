@@ -92,7 +92,7 @@ def test_a_compaction_imports_neither_pandas_nor_what_asks_sources(tmp_path: Pat
         "-c", f"import eventide; eventide.Table.open({str(table)!r}).compact(before='1970-01-01T00:16:40Z')"
     )
     assert "eventide_adapters.format.merge.slice_merger" in found
-    assert not found & {"pandas", "confluent_kafka"}
+    assert not found & {"pandas", "confluent_kafka", "opentelemetry"}
     of_arrival = re.compile(r"eventide_adapters\.(arrival|markers)|.*\.(done_markers|counted|window_content)$")
     assert not list(filter(of_arrival.match, found)), "there are neither sources nor markers"
     assert opened.snapshot().to_arrow().num_rows == 19_990

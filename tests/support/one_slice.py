@@ -1,6 +1,7 @@
 """One slice that is partially compacted: its files, its task, and its executor."""
 
 from dataclasses import fields, replace
+from time import time_ns
 from typing import Any
 
 from eventide_adapters.format.merge.slice_merger import ArrowSliceMerger
@@ -74,4 +75,4 @@ def task(**changes: Any) -> MergeTask:
 
 
 def compactor(storage: Storage) -> SliceCompactor:
-    return SliceCompactor(storage, ArrowSliceMerger(storage))
+    return SliceCompactor(storage, ArrowSliceMerger(storage), time_ns)

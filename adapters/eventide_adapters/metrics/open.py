@@ -1,9 +1,13 @@
-"""Opens the sink that the options name, with Hudi's keys for metrics if Hudi has that sink.
+"""Opens the sink that the options name, with Hudi's keys for metrics if Hudi has that sink, and the tracer.
 
 A file of options may be shared with stock Hudi. So it is not an error to name a reporter that only Hudi has, or whose
 library isn't installed: nothing is reported, and a warning is logged.
 """
 
+import logging
+import os
+import sys
+from functools import cache
 from importlib.util import find_spec
 from typing import Final, cast
 
@@ -11,7 +15,7 @@ from eventide_adapters.entry_points import Adapter, Adapters
 from eventide_adapters.extras import install_command
 from eventide_adapters.metrics.options import METRICS_CLASS, METRICS_FILE, METRICS_ON, METRICS_REPORTER, Reporter
 from eventide_core.config import Options
-from eventide_core.ports import MetricsSink, Unreported
+from eventide_core.ports import MetricsSink, NoTracer, Tracer, Unreported
 
 METRICS: Final = Adapters(
     "eventide.metrics",
@@ -32,6 +36,30 @@ _LIBRARIES: Final = {
     Reporter.PROMETHEUS_PUSHGATEWAY: ("prometheus_client",),
     Reporter.OPENTELEMETRY: ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http"),
 }
+
+
+_TRACES_EXPORTER: Final = "OTEL_TRACES_EXPORTER"
+_TRACES: Final = (_TRACES_EXPORTER, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+_LOG: Final = logging.getLogger("eventide.traces")
+
+
+def open_tracer() -> Tracer:
+    """The tracer, as OpenTelemetry's variables or the surrounding program have it. Without both, nothing is imported."""
+    is_exporting = any(map(os.environ.get, _TRACES)) and os.environ.get(_TRACES_EXPORTER) != "none"
+    if not is_exporting and "opentelemetry.trace" not in sys.modules:
+        return NoTracer()
+    missing = _missing(Reporter.OPENTELEMETRY)
+    if missing:
+        _warn_once(f"no traces are sent, because {missing[0]} isn't installed: run `{install_command('metrics')}`")
+        return NoTracer()
+    from eventide_adapters.metrics.open_telemetry_spans import open_open_telemetry_tracer
+
+    return open_open_telemetry_tracer(is_exporting=is_exporting)
+
+
+@cache
+def _warn_once(sentence: str) -> None:
+    _LOG.warning(sentence)
 
 
 def open_sink(options: Options) -> MetricsSink | Unreported | None:
@@ -56,7 +84,7 @@ def _reporter(options: Options) -> Adapter | Unreported:
     if named is None and options.get(METRICS_FILE) is None:
         return Unreported(f"no option states where metrics go; {_cure()}")
     reporter = options.get(METRICS_REPORTER)
-    missing = [name for name in _LIBRARIES.get(reporter, ()) if not _is_installed(name)]
+    missing = _missing(reporter)
     if missing:
         return Unreported(f"{METRICS_REPORTER}={named} needs {missing[0]}: run `{install_command('metrics')}`")
     return Adapter(reporter, METRICS.built_in[reporter])
@@ -64,6 +92,10 @@ def _reporter(options: Options) -> Adapter | Unreported:
 
 def _cure() -> str:
     return f"set another {METRICS_REPORTER} ({', '.join(r.name for r in Reporter)}), or {METRICS_ON}=false"
+
+
+def _missing(reporter: Reporter) -> list[str]:
+    return [name for name in _LIBRARIES.get(reporter, ()) if not _is_installed(name)]
 
 
 def _is_installed(module: str) -> bool:

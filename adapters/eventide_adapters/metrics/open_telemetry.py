@@ -47,8 +47,7 @@ class OpenTelemetry:
 
     def _data(self, table: str, metrics: Sequence[Metric]) -> MetricsData:
         reader = InMemoryMetricReader()
-        resource = Resource({"service.name": SERVICE_NAME}).merge(OTELResourceDetector().detect())
-        provider = MeterProvider([reader], resource, shutdown_on_exit=False)
+        provider = MeterProvider([reader], resource(), shutdown_on_exit=False)
         meter = provider.get_meter(SERVICE_NAME)
         for metric in metrics:
             name = metric.sample_name(self.prefix)
@@ -60,6 +59,11 @@ class OpenTelemetry:
         provider.shutdown()
         assert data is not None
         return data
+
+
+def resource() -> Resource:
+    """What metrics and spans are of: this service, unless OpenTelemetry's variables say otherwise."""
+    return Resource({"service.name": SERVICE_NAME}).merge(OTELResourceDetector().detect())
 
 
 def open_open_telemetry(options: Options) -> OpenTelemetry:

@@ -51,6 +51,7 @@ class MergeResult:
         base; None if all are in it.
     `base_checksum`, `carried_checksum`: those of the base file and of the carried log file, set once they are written.
     `change_log_size`: None if there is no change log.
+    `began_ns`, `ended_ns`: when the task ran, by the clock of the machine that ran it.
     """
 
     new_base_path: str
@@ -68,6 +69,8 @@ class MergeResult:
     base_checksum: str | None = None
     carried_checksum: str | None = None
     change_log_size: int | None = None
+    began_ns: int = field(default=0, compare=False)
+    ended_ns: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

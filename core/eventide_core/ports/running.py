@@ -1,6 +1,7 @@
-"""The ports for running tasks, for the time, and for progress."""
+"""The ports for running tasks, for the time, for progress, and for traces."""
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol, TypeVar, runtime_checkable
 
 T = TypeVar("T")
@@ -82,3 +83,27 @@ class NoProgress:
 
     def advance(self) -> None:
         """One task of the series has ended."""
+
+
+class Tracer(Protocol):
+    """Records how long each step takes, as spans: the one that begins within another is its child.
+
+    A name stands for a kind of step; attributes say which one it is. Neither contains a secret.
+    """
+
+    def span(self, name: str, /, **attributes: str | int) -> AbstractContextManager[object]:
+        """The step that the block is. An error that leaves the block is its error."""
+        ...
+
+    def past(self, name: str, began_ns: int, ended_ns: int, /, **attributes: str | int) -> None:
+        """A step that has ended, within the one that goes on: one that another process may have run."""
+        ...
+
+
+class NoTracer:
+    """Records nothing."""
+
+    def span(self, _name: str, /, **_attributes: str | int) -> AbstractContextManager[object]:
+        return nullcontext()
+
+    def past(self, _name: str, _began_ns: int, _ended_ns: int, /, **_attributes: str | int) -> None: ...

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from eventide.cli.cures import in_commands
+from eventide.cli.json_log import JSON_LOG
 from eventide_core.errors import counted, printable
 from eventide_core.ports import NoProgress, Progress
 
@@ -36,6 +37,8 @@ class Console:
     def __init__(self, *, is_json: bool, is_quiet: bool) -> None:
         self.is_json = is_json
         self._is_quiet = is_quiet
+        self._log = JSON_LOG.get()
+        self._is_drawing = not is_quiet and self._log is None and sys.stderr.isatty()
 
     def event(self, document: Mapping[str, Any], sentence: str) -> None:
         """A result among many, as in a log: the document as JSON, or one line, which only a terminal wraps."""
@@ -94,12 +97,24 @@ class Console:
 
     def tell(self, sentence: str) -> None:
         """Prints a part of the result as soon as it is known: to stdout as text, to stderr with JSON output."""
-        if not self._is_quiet:
-            click.echo(_fitted(sentence, _message_width() if self.is_json else screen_width()), err=self.is_json)
+        if self.is_json:
+            self.say(sentence)
+        elif not self._is_quiet:
+            click.echo(_fitted(sentence, screen_width()))
 
     def say(self, sentence: str) -> None:
         """Prints a message about the progress of the run."""
         if not self._is_quiet:
+            self._message(sentence)
+
+    def error(self, sentence: str) -> None:
+        """Prints an error beside the result of the run."""
+        self._message(f"error: {sentence}")
+
+    def _message(self, sentence: str) -> None:
+        if self._log is not None:
+            self._log.write(sentence)
+        else:
             click.echo(_fitted(sentence, _message_width()), err=True)
 
     def report_dropped(self, indexes: Sequence[str]) -> None:
@@ -113,7 +128,7 @@ class Console:
     @contextmanager
     def progress(self) -> Iterator[Progress]:
         """A progress bar, on a terminal and unless `--quiet` is set."""
-        if self._is_quiet or not sys.stderr.isatty():
+        if not self._is_drawing:
             yield NoProgress()
             return
         bar = _Bar()
@@ -125,7 +140,7 @@ class Console:
     @contextmanager
     def reading(self) -> Iterator[Callable[[int], None]]:
         """A function that takes the number of rows in each batch, and shows their sum and the rows a second."""
-        if self._is_quiet or not sys.stderr.isatty():
+        if not self._is_drawing:
             yield lambda _: None
             return
         import rich.console

@@ -18,6 +18,7 @@ import click
 
 from eventide.cli.console import UNFINISHED
 from eventide.cli.cures import in_commands
+from eventide.cli.json_log import JSON_LOG, open_json_log
 from eventide.cli.redaction import Redaction
 from eventide_core.errors import EventideError
 
@@ -52,9 +53,16 @@ class GroupWithExitCodes(click.Group):
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
     ) -> NoReturn:
         words = list(sys.argv[1:] if args is None else args)
-        UNFINISHED.set("{")
         redaction = Redaction()
         redaction.add_words(words)
+        close_log = open_json_log(words, redaction)
+        try:
+            self._main(words, prog_name, redaction, **extra)
+        finally:
+            close_log()
+
+    def _main(self, words: list[str], prog_name: str | None, redaction: Redaction, **extra: Any) -> NoReturn:
+        UNFINISHED.set("{")
         extra.pop("standalone_mode", None)
         try:
             code = super().main(args=words, prog_name=prog_name, standalone_mode=False, obj=redaction, **extra)
@@ -96,7 +104,11 @@ def _has_working_directory() -> bool:
 
 def _report(kind: str, message: str, exit_code: int, words: Sequence[str], redaction: Redaction) -> int:
     sentence = in_commands(redaction.clean(" ".join(message.split())))
-    click.echo(f"error: {sentence}", err=True)
+    log = JSON_LOG.get()
+    if log is not None:
+        log.write(sentence, "error", type=kind, exit_code=exit_code)
+    else:
+        click.echo(f"error: {sentence}", err=True)
     if "--output=json" in words or ("--output", "json") in pairwise(words):
         with suppress(OSError):  # it may be the failure that is reported
             error = json.dumps({"error": {"type": kind, "message": sentence, "exit_code": exit_code}})
@@ -126,5 +138,10 @@ def _has_reader() -> bool:
 
 
 def _show_stack(words: Sequence[str], redaction: Redaction) -> None:
-    if "--debug" in words:
-        click.echo(redaction.clean(traceback.format_exc()), err=True)
+    if "--debug" not in words:
+        return
+    log, stack = JSON_LOG.get(), redaction.clean(traceback.format_exc())
+    if log is not None:
+        log.write(stack, "debug")
+    else:
+        click.echo(stack, err=True)

@@ -17,15 +17,17 @@ from eventide.catalog import located, tool_of
 from eventide.cli.argument_types import NAME, PARTITION, FilePath
 from eventide.cli.console import Console
 from eventide.cli.engine_by_size import EngineBySize, quiet_session
+from eventide.cli.json_log import JSON_LOG
 from eventide.cli.own_process import spare_pandas
 from eventide.cli.redaction import Redaction
 from eventide.options.sections import UnknownOptionWarning, unknown_options
 from eventide.options.user_settings import flat_options, toml_document, user_settings
 from eventide.results.detail import Detail
 from eventide_adapters.extras import install_command
+from eventide_adapters.metrics.open import open_tracer
 from eventide_core.config import EVENT_TIME_FIELD, Option
 from eventide_core.errors import ConfigError
-from eventide_core.ports import Engine
+from eventide_core.ports import Engine, NoTracer
 from eventide_core.table.catalog.table_name import TableName
 from eventide_core.table.files.table_path import HOODIE_DIRECTORY
 
@@ -58,6 +60,14 @@ _COMMON_OPTIONS = (
         default="text",
         show_default=True,
         help="Text for people, or one JSON document on stdout.",
+    ),
+    click.option(
+        "--log-format",
+        type=click.Choice(["text", "json"]),
+        default="text",
+        show_default=True,
+        expose_value=False,
+        help="What goes to stderr: text for people, or one JSON object a line.",
     ),
     click.option("--quiet", is_flag=True, help="Prints only the result or an error."),
     click.option("--debug", is_flag=True, help="Shows the stack trace of an error, and the log of Spark."),
@@ -221,6 +231,10 @@ def common_options(verb: Callable[..., Any]) -> Callable[..., Any]:
         for number, other in enumerate(words.get("others", ())):
             uri, options = _located(other, context.meta.get(_CATALOG), options, redaction)
             words["others"] = (*words["others"][:number], uri, *words["others"][number + 1 :])
+        table, log = words.get("table"), JSON_LOG.get()
+        about = None if table is None else redaction.clean(table)
+        if log is not None:
+            log.table = about
         console = Console(is_json=output == "json", is_quiet=quiet)
         for sentence in unknown_options(options):
             console.say(f"warning: {sentence}")
@@ -229,7 +243,10 @@ def common_options(verb: Callable[..., Any]) -> Callable[..., Any]:
             settings = Settings(options, engine, master, debug, console)
             for key, value in context.meta.get(_STATED, {}).items():
                 settings = settings.having(key, value)
-            return verb(settings, **words)
+            # A service has a trace for each round: its own would not end.
+            tracer = NoTracer() if context.info_name == "serve" else open_tracer()
+            with tracer.span(f"eventide {context.info_name}", table=about or ""):
+                return verb(settings, **words)
 
     return decorated(run, _COMMON_OPTIONS)
 

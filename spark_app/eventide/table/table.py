@@ -188,18 +188,19 @@ class Table(TableWrites, TableSchema, TableMaintenance):
         if plan is not None and given != Overrides():
             raise ConfigError("pass either a plan, or its arguments")
         request = compaction_request(self.options, given) if plan is None else _plan_of(plan).request
-        ended = self.resume(engine=engine, progress=progress)
-        # On the same engine, which thereby shows that it can merge the table.
-        application = self._on(engine)
-        scheduled = _schedule(application, request, is_for_later=False)
-        if scheduled.idle is None:
-            result = _execute(application, scheduled, progress)
-        elif scheduled.is_reached:
-            result = self._application.runner.reached()
-        elif ended.resumed:
-            result = self.execute(ended.resumed[-1])  # has completed: returns its result
-        else:
-            raise NothingToDoError(f"{self.uri}: {scheduled.idle}; nothing was written")
+        with self._application.traced("compact"):
+            ended = self.resume(engine=engine, progress=progress)
+            # On the same engine, which thereby shows that it can merge the table.
+            application = self._on(engine)
+            scheduled = _schedule(application, request, is_for_later=False)
+            if scheduled.idle is None:
+                result = _execute(application, scheduled, progress)
+            elif scheduled.is_reached:
+                result = self._application.runner.reached()
+            elif ended.resumed:
+                result = self.execute(ended.resumed[-1])  # has completed: returns its result
+            else:
+                raise NothingToDoError(f"{self.uri}: {scheduled.idle}; nothing was written")
         if request.cut is CutMode.EXACT:
             result = replace(
                 result, freshness=self._application.exact_views.with_exactness(self.state(), result.freshness)

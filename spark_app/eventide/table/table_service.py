@@ -164,20 +164,20 @@ class TableService:
             "freshness": self._freshness,
             "sync": self._sync,
         }
-        return _run(steps, progress, is_leaving)
+        return self._run(steps, progress, is_leaving)
 
     def compact(self, progress: Progress) -> Round:
         """Runs the second and third step only, and syncs the catalog if they compacted."""
         steps = {"resume": self._resume, "compact": self._compact, "sync": self._sync_what_was_compacted}
-        return _run(steps, progress)
+        return self._run(steps, progress)
 
     def resume(self, progress: Progress) -> Round:
         """Runs the second step only, and syncs the catalog if it compacted."""
-        return _run({"resume": self._resume, "sync": self._sync_what_was_compacted}, progress)
+        return self._run({"resume": self._resume, "sync": self._sync_what_was_compacted}, progress)
 
     def schedule(self) -> Round:
         """Schedules a compaction if one is due. Another thread or process resumes it."""
-        return _run({"schedule": self._schedule}, NoProgress())
+        return self._run({"schedule": self._schedule}, NoProgress())
 
     def _resume(self, done: Round, progress: Progress) -> Round:
         ended = report_resumed(self.application, self.application.pending.end_compactions(progress))
@@ -221,16 +221,19 @@ class TableService:
     def _sync_what_was_compacted(self, done: Round, progress: Progress) -> Round:
         return self._sync(done, progress) if done.compacted or done.resumed else done
 
-
-def _run(steps: Mapping[str, _Step], progress: Progress, is_leaving: Callable[[], bool] = lambda: False) -> Round:
-    done = Round()
-    for name, step in steps.items():
-        if is_leaving():
-            break
-        try:
-            done = step(done, progress)
-        except (ConfigError, NotAHudiTableError):
-            raise
-        except EventideError as error:
-            done = replace(done, troubles=(*done.troubles, Trouble(name, error)))
-    return done
+    def _run(
+        self, steps: Mapping[str, _Step], progress: Progress, is_leaving: Callable[[], bool] = lambda: False
+    ) -> Round:
+        done, tracer = Round(), self.application.tracer
+        with self.application.traced("round"):
+            for name, step in steps.items():
+                if is_leaving():
+                    break
+                try:
+                    with tracer.span(f"step: {name}"):
+                        done = step(done, progress)
+                except (ConfigError, NotAHudiTableError):
+                    raise
+                except EventideError as error:
+                    done = replace(done, troubles=(*done.troubles, Trouble(name, error)))
+        return done

@@ -200,12 +200,12 @@ def _hidden_logs(facts: TableFacts, plan: CompactionPlan | ForeignPlan) -> Itera
     """
     if not facts.layout.names_logs_by_write or facts.timeline.shares_its_time(plan.instant):
         return
-    own = plan.new_log_paths if isinstance(plan, CompactionPlan) else ()
+    own, groups = frozenset(plan.new_log_paths if isinstance(plan, CompactionPlan) else ()), plan.file_groups
     for file in facts.data_files:
         name, scan = file.parsed, facts.log_scans.get(file.path)
         if not isinstance(name, LogFileName) or name.instant != plan.instant or file.path in own or scan is None:
             continue
-        if (file.partition, name.file_id) in plan.file_groups and any(map(facts.blocks.accepts, scan.instants)):
+        if (file.partition, name.file_id) in groups and any(map(facts.blocks.accepts, scan.instants)):
             problem = f"was written into the slice of the pending plan at {plan.instant} before the table was upgraded"
             cure = f"{Cure.execute(plan.instant)}: no reader sees its records before"
             yield Finding(file.path, problem, cure)

@@ -27,7 +27,7 @@ from eventide_core.table.files.own_file import decoded_own, encoded_own
 from eventide_core.table.timeline.plans import LinkMode
 
 RESULT_FOOTER_KEY: Final = "eventide.merge_result"
-_NOT_IN_FOOTER: Final = ("new_base_path", "base_size", "base_checksum", "carried_checksum")
+_NOT_IN_FOOTER: Final = ("new_base_path", "base_size", "base_checksum", "carried_checksum", "began_ns", "ended_ns")
 
 
 def at_once() -> None:
@@ -36,16 +36,25 @@ def at_once() -> None:
 
 @dataclass(frozen=True, slots=True)
 class SliceCompactor:
-    """Compacts one slice at each call. Picklable, re-runnable: a second run returns what the first one wrote."""
+    """Compacts one slice at each call. Picklable, re-runnable: a second run returns what the first one wrote.
+
+    `now_ns` is the time of the machine that it runs on, in nanoseconds since the epoch.
+    """
 
     storage: Storage
     merger: SliceMerger
+    now_ns: Callable[[], int]
 
     def __call__(self, task: MergeTask, /, may_write: Callable[[], object] = at_once) -> MergeResult:
         """Calls `may_write` before the first write: what it raises ends the task, which then has only read.
 
         Raises PlanMismatchError, MissingFileError, and what reading the slice raises. It skips nothing.
         """
+        began_ns = self.now_ns()
+        result = self._compacted(task, may_write)
+        return replace(result, began_ns=began_ns, ended_ns=self.now_ns())
+
+    def _compacted(self, task: MergeTask, may_write: Callable[[], object]) -> MergeResult:
         self.merger.check(task.shape)
         planned = (*task.op.compacted, *(left.log_file for left in task.op.left_overs))
         # The first one is the file of an earlier attempt. If another process makes it from now on, `_merge` finds it.

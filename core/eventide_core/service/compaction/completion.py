@@ -56,7 +56,8 @@ class Completion:
     ) -> bool:
         """Whether this call put the completed file; False if another process had, or has archived the compaction since."""
         data = files.codec.encode_commit(update.recorded_in(metadata), state.config.version)
-        update.write(lease, self.time)
+        with files.tracer.span("metadata table: write"):
+            update.write(lease, self.time)
         return self.transaction.put_each(lease, (self.instant, data)) is Put.DONE
 
 
@@ -106,7 +107,7 @@ def check_pending(state: TableState, plan: CompactionPlan) -> None:
                 f"a {other.action} is pending at {other.requested_time} beside the plan at {plan.instant}; "
                 f"{cure_of(other)}"
             )
-    planned = set(plan.file_groups)
+    planned = plan.file_groups
     if any(s.file_group in planned and s.base_instant > plan.instant for s in state.view.latest_slices()):
         raise PlanMismatchError(
             f"slices after {plan.instant} exist: a process that was paused put the plan when others had compacted; roll "

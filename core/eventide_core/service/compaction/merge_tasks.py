@@ -19,7 +19,7 @@ from functools import partial
 from eventide_core.access.threads import Gate
 from eventide_core.config.compaction import ParquetCodec
 from eventide_core.errors import PlanMismatchError
-from eventide_core.ports import BackgroundEngine, Engine, MergeResult, MergeTask, Progress, RunningTask
+from eventide_core.ports import BackgroundEngine, Engine, MergeResult, MergeTask, Progress, RunningTask, Tracer
 from eventide_core.service.compaction.compact_slice import SliceCompactor
 from eventide_core.service.state.table import TableState
 from eventide_core.table.records.record_shape import RecordShape
@@ -123,17 +123,35 @@ def run_tasks(
     plan: CompactionPlan,
     tasks: tuple[MergeTask, ...],
     progress: Progress,
+    tracer: Tracer,
     ahead: MergesAhead | None = None,
 ) -> list[MergeResult]:
     """The result of each task, in their order. Those that run ahead go on if they are the same. Raises what one raises.
+
+    Each is a span of the trace, which can begin before that of this call.
 
     A result belongs to the task of its base file, whatever the order in which an engine returns them: the commit states
     figures of each slice.
     """
     progress.start("compacting", len(tasks))
-    results = None if ahead is None else ahead.finished(tasks)
-    if results is None:
+    with tracer.span("merge", slices=len(tasks)):
+        results = None if ahead is None else ahead.finished(tasks)
         sizes = [op.base_size + sum(log.size for log in op.read_logs) for op in plan.operations]
-        results = engine.map(compact_slice, tasks, sizes=sizes, on_done=progress.advance)
-    by_base = {result.new_base_path: result for result in results}
-    return [by_base[task.op.new_base_path] for task in tasks]
+        if results is None:
+            results = engine.map(compact_slice, tasks, sizes=sizes, on_done=progress.advance)
+        by_base = {result.new_base_path: result for result in results}
+        in_order = [by_base[task.op.new_base_path] for task in tasks]
+        for op, size, result in zip(plan.operations, sizes, in_order, strict=True):
+            tracer.past(
+                "merge slice",
+                result.began_ns,
+                result.ended_ns,
+                partition=op.partition,
+                file_group=op.file_id,
+                log_files=len(op.read_logs),
+                bytes_read=size,
+                bytes_written=result.base_size,
+                rows=result.num_writes,
+                log_records=result.log_records,
+            )
+    return in_order

@@ -101,13 +101,15 @@ class CompactionRunner:
         InstantNotFoundError, PlanMismatchError, BusyError; EngineError and StorageError with what is known about the
         commit.
         """
+        tracer = self.files.tracer
         for attempt in range(1, PLANS_AT_MOST + 1):
             read, put = self._read(instant, put), None
             if read is None:
                 break
             config, pending, plan, tasks = read
             try:
-                with merges_ahead(self.engine, self.compact_slice, tasks, progress) as ahead, ExitStack() as held:
+                begun = merges_ahead(self.engine, self.compact_slice, tasks, progress)
+                with tracer.span("execute", instant=instant), begun as ahead, ExitStack() as held:
                     self._own(pending, plan, config, held)
                     if isinstance(plan, ForeignPlan):
                         self.foreign.run(plan, progress, may_take_over=may_take_over)
@@ -204,9 +206,10 @@ class CompactionRunner:
             pending.state is State.REQUESTED or config.layout.writers_follow_plans
         )
         skew_ms = self.settings.skew_ms if is_to_wait else 0
-        self.files.requests.both(
-            lambda: held.enter_context(self.ownership.held(pending)), lambda: self.files.clock.sleep(skew_ms)
-        )
+        with self.files.tracer.span("own"):
+            self.files.requests.both(
+                lambda: held.enter_context(self.ownership.held(pending)), lambda: self.files.clock.sleep(skew_ms)
+            )
 
     def _run(
         self,
@@ -219,7 +222,9 @@ class CompactionRunner:
         is_alone: bool,
     ) -> "CompactionResult | _RolledBack | None":
         """Steps 2 to 8. None if the compaction has completed, but only the timeline states how."""
-        started = self._start(plan, config, is_alone=is_alone)
+        tracer = self.files.tracer
+        with tracer.span("begin"):
+            started = self._start(plan, config, is_alone=is_alone)
         if not isinstance(started, tuple):
             return started
         state, plan = started
@@ -227,7 +232,7 @@ class CompactionRunner:
         tasks = merge_tasks(state, self.settings.codec, plan)
         try:
             self.freshness.after(state, plan)  # warms the facts before the lock is held
-            results = run_tasks(self.engine, self.compact_slice, plan, tasks, progress, ahead)
+            results = run_tasks(self.engine, self.compact_slice, plan, tasks, progress, tracer, ahead)
         except EventideError as failure:
             if self._sweep_after_rollback(plan):
                 raise PlanMismatchError(
@@ -235,7 +240,8 @@ class CompactionRunner:
                 ) from failure
             raise
         try:
-            return self._complete(state, plan, results, held)
+            with tracer.span("commit"):
+                return self._complete(state, plan, results, held)
         except StorageError as failure:
             self.files.resolve_failed_commit(
                 "compaction", plan.instant, failure, f"run it again: {Cure.execute(plan.instant)}"
@@ -370,7 +376,8 @@ class CompactionRunner:
                     )
             check_made(state, added)
             fresh = self.freshness.after(state, plan)
-            update = self.metadata.prepare(state.config, lease, plan.instant, changes, known)
+            with self.files.tracer.span("metadata table: prepare"):
+                update = self.metadata.prepare(state.config, lease, plan.instant, changes, known)
             lease.check()
             completion = Completion.claim(self.files, state, self._transaction(state.config, plan))
             settings = state.config.recorded_settings
@@ -388,7 +395,8 @@ class CompactionRunner:
             )
             is_ours = completion.put(self.files, state, metadata, update, lease)
             update.check_after_commit(lease)
-            update.compact(lease, completion.time)
+            with self.files.tracer.span("metadata table: compact"):
+                update.compact(lease, completion.time)
             # All of these follow the commit, and none of them depends on another one.
             _, _, _, timeline = self.files.requests.all_of(
                 locked.close,

@@ -95,7 +95,7 @@ class ForeignCompactionRunner:
         attempt, executed = begun
         tasks = merge_tasks(TableState.load(self.files), self.settings.codec, executed)
         try:
-            results = run_tasks(self.engine, self.compact_slice, executed, tasks, progress)
+            results = run_tasks(self.engine, self.compact_slice, executed, tasks, progress, self.files.tracer)
         except EventideError:
             with self._locked(attempt, executed) as lease:
                 if self.is_ended(executed, lease):

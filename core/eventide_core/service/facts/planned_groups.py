@@ -1,6 +1,6 @@
 """The file groups of the pending plans."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 
 from eventide_core.errors import BusyError
 from eventide_core.service.state.table_files import TableFiles
@@ -14,7 +14,7 @@ def planned_groups(files: TableFiles, config: TableConfig, plans: Iterable[Insta
     return {group: pending.requested_time for pending in plans for group in groups_of_plan(files, config, pending)}
 
 
-def groups_of_plan(files: TableFiles, config: TableConfig, pending: Instant) -> Sequence[FileGroup]:
+def groups_of_plan(files: TableFiles, config: TableConfig, pending: Instant) -> Collection[FileGroup]:
     """Raises BusyError for a pending plan that does not name its file groups."""
     if pending.action is not Action.COMPACTION:
         raise BusyError(

@@ -50,7 +50,8 @@ class CompactionScheduler:
 
     def plan(self, request: CompactionRequest) -> DraftPlan:
         """A dry run: what `schedule` would plan, and what it would wait for. Writes nothing."""
-        return read_from(self._load, partial(self._plan, request))
+        with self.files.tracer.span("plan"):
+            return read_from(self._load, partial(self._plan, request))
 
     def _plan(self, request: CompactionRequest, state: TableState) -> DraftPlan:
         if state.config.is_copy_on_write:
@@ -79,7 +80,8 @@ class CompactionScheduler:
             raise RefusedError(
                 f"link mode hardlink: the storage of {self.files.storage.root} doesn't support hard links; use copy"
             )
-        return read_from(self._load, partial(self._schedule, request, is_for_later=is_for_later))
+        with self.files.tracer.span("schedule"):
+            return read_from(self._load, partial(self._schedule, request, is_for_later=is_for_later))
 
     def _load(self) -> TableState:
         return TableState.load(self.files)

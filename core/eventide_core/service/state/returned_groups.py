@@ -5,7 +5,8 @@ query reads it. Nor do readers of Hudi's metadata table see them. A group may be
 newest file, and no commit on the timeline names it: only then is the archived timeline read.
 """
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 
 from eventide_core.cure import Cure
 from eventide_core.errors import RefusedError
@@ -41,7 +42,7 @@ def returned_files(
     return returned
 
 
-def refuse_returned(state: TableState, groups: Container[FileGroup] | None = None) -> None:
+def refuse_returned(state: TableState, groups: AbstractSet[FileGroup] | None = None) -> None:
     """Raises RefusedError if one of the groups, by default of all, is replaced: an action would make its rows permanent."""
     listing = [f for f in state.listing if groups is None or (f.parsed and (f.partition, f.parsed.file_id) in groups)]
     returned = returned_files((state.archive,), state.timeline, state.commits.values(), listing)

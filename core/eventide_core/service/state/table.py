@@ -182,7 +182,7 @@ class TableState:
         if self.config.layout.names_logs_by_write and self.timeline.shares_its_time(plan.instant):
             return ()
         own = set(plan.new_log_paths) if isinstance(plan, CompactionPlan) else set[str]()
-        groups = set(plan.file_groups)
+        groups = plan.file_groups
         sliced = (file.sliced for file in self.listing if file.path not in own)
         return tuple(
             log

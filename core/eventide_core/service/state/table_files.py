@@ -27,7 +27,16 @@ from eventide_core.errors import (
     UnsupportedTableError,
     WriteConflictError,
 )
-from eventide_core.ports import ArchivedTimeline, Clock, FileInfo, Lease, MetadataCodec, MetadataTable, Storage
+from eventide_core.ports import (
+    ArchivedTimeline,
+    Clock,
+    FileInfo,
+    Lease,
+    MetadataCodec,
+    MetadataTable,
+    Storage,
+    Tracer,
+)
 from eventide_core.service.state.data_directories import directories_of_data, is_another_table
 from eventide_core.service.transaction.action import Transaction
 from eventide_core.service.transaction.outcome import record_undone
@@ -97,6 +106,7 @@ class TableFiles:
     open_archive: Callable[[Storage, TableConfig], ArchivedTimeline]
     requests: Requests
     clock: Clock
+    tracer: Tracer
     delete_marker: DeleteMarker | None = None
     mergers: CustomMergers = ()
     event_time_texts: EventTimeTexts = ISO_WITH_ZONE

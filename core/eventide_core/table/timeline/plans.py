@@ -201,9 +201,9 @@ class CompactionPlan:
     partitions_with_logs: tuple[str, ...] = ()
 
     @property
-    def file_groups(self) -> tuple[tuple[str, str], ...]:
+    def file_groups(self) -> frozenset[tuple[str, str]]:
         """(partition, file id) of each slice, as in ForeignPlan."""
-        return tuple((op.partition, op.file_id) for op in self.operations)
+        return frozenset((op.partition, op.file_id) for op in self.operations)
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -270,9 +270,9 @@ class ForeignPlan:
     operations: tuple[ForeignOperation, ...]
 
     @property
-    def file_groups(self) -> tuple[tuple[str, str], ...]:
+    def file_groups(self) -> frozenset[tuple[str, str]]:
         """(partition, file id) of each slice."""
-        return tuple((op.partition, op.file_id) for op in self.operations)
+        return frozenset((op.partition, op.file_id) for op in self.operations)
 
     @property
     def paths(self) -> tuple[str, ...]:

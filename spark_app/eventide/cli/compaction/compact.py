@@ -16,7 +16,6 @@ from eventide.cli.argument_types import INSTANT
 from eventide.cli.compaction.plan import foreign_plans_option, plan_for, plan_options
 from eventide.cli.compaction.sources import gate_of, held_json, held_lines
 from eventide.cli.console import Console
-from eventide.cli.cures import in_commands
 from eventide.cli.settings import Settings, check_partition, common_options, detail_options, table_verb
 from eventide.formatting import format_size
 from eventide.results.detail import Detail
@@ -103,8 +102,7 @@ def compact(
     console.result(document, *_summary(result), *held_lines(gate))
     if result.sync_error is not None:
         # No second document: the first one contains this, too.
-        failed = in_commands(f"the compaction is complete, but the catalog was not updated: {result.sync_error}")
-        click.echo(f"error: {failed}", err=True)
+        console.error(f"the compaction is complete, but the catalog was not updated: {result.sync_error}")
         click.get_current_context().exit(result.sync_error.exit_code)
 
 

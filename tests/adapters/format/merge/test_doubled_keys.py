@@ -1,5 +1,6 @@
 """A base file in which a key stands twice, as insert operations may write it: read and merged as Hudi does."""
 
+from time import time_ns
 from uuid import uuid4
 
 import pytest
@@ -58,7 +59,7 @@ def test_a_record_meets_every_row_of_its_key_if_all_blocks_have_positions(
     rows = ArrowSliceReader(storage).read(SliceRead("part=a", "f-0", BASE, logs, made.blocks), made.shape, ["val"])
     assert sorted(str(value) for batch in rows for value in batch.column("val").to_pylist()) == left
 
-    result = SliceCompactor(storage, ArrowSliceMerger(storage))(made)
+    result = SliceCompactor(storage, ArrowSliceMerger(storage), time_ns)(made)
     assert result.num_deletes == 5 - len(left)
     compacted = ArrowSliceReader(storage).read(
         SliceRead("part=a", "f-0", NEW_BASE, (), made.blocks), made.shape, ["val"]

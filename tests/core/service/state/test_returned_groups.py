@@ -2,11 +2,15 @@
 
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from eventide import Table
 from eventide_core.errors import RefusedError
+from eventide_core.service.state.returned_groups import refuse_returned
+from eventide_core.table.timeline.plans import ForeignOperation, ForeignPlan
 from support.append_tables import START_MS, seen
 from support.returned_files import NOW, bring_back, overwritten_table
 
@@ -76,3 +80,31 @@ def test_beside_a_metadata_table_they_are_no_rows(version: int, tmp_path: Path) 
     table.repair(apply=True)
     assert table.verify().ok
     assert seen(Table.open(str(path))) == NOW
+
+
+class _CountedText(str):
+    """A file id that counts how often it is compared."""
+
+    __slots__ = ()
+    comparisons = 0
+    __hash__ = str.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        _CountedText.comparisons += 1
+        return str.__eq__(self, other)
+
+
+def test_a_plan_of_many_slices_is_compared_with_each_file_once() -> None:
+    """Ten files in each of 300 slices: as a sequence, the plan's slices would be compared 450,000 times."""
+    plan = ForeignPlan("1", tuple(ForeignOperation("p", _CountedText(number), "0", None, ()) for number in range(300)))
+    listing = [
+        SimpleNamespace(
+            partition="p", path=f"p/{number}.{log}", parsed=SimpleNamespace(file_id=_CountedText(number), instant="0")
+        )
+        for number in range(300)
+        for log in range(10)
+    ]
+    timeline = SimpleNamespace(is_archived=lambda _: False)
+    state: Any = SimpleNamespace(listing=listing, archive=None, timeline=timeline, commits={})
+    refuse_returned(state, plan.file_groups)
+    assert 0 < _CountedText.comparisons < 10 * len(listing)
