@@ -61,7 +61,12 @@ def test_a_compaction_of_a_table_without_sources_imports_nothing_that_asks_one(t
     table = golden.unpack("v9_event_bucket", tmp_path)
     found = _imported("-m", "eventide", "compact", str(table), "--before", "1700000001000", "--engine", "local")
     assert "eventide_core.service.compaction.run" in found
-    asking = ("eventide_adapters.arrival", "eventide_adapters.markers", "eventide.table.counted", "eventide.table.cut")
+    asking: tuple[str, ...] = (
+        "eventide_adapters.arrival",
+        "eventide_adapters.markers",
+        "eventide.table.counted",
+        "eventide.table.cut",
+    )
     asking += ("eventide_core.service.query.windows", "eventide_core.action.windows.done_markers", "confluent_kafka")
     assert not {name for name in found if name.startswith(asking)}
 
