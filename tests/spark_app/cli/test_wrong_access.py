@@ -221,3 +221,23 @@ def test_an_address_without_webhdfs_is_wrong_input(moto: S3Server) -> None:
     assert answer.exit_code == 2, answer
     (line,) = answer.stderr.splitlines()
     assert f"no WebHDFS is at http://{address}: set dfs.namenode.http-address to the web address" in line
+
+
+@pytest.mark.parametrize(
+    ("variable", "region"),  # a process has one client for each region
+    [("AWS_WEB_IDENTITY_TOKEN_FILE", "us-west-1"), ("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", "us-west-2")],
+)
+def test_a_missing_file_of_a_token_does_not_look_like_a_missing_object(
+    variable: str, region: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/no/such/file")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/no/such/file")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_ROLE_ARN", "arn:aws:iam::123456789012:role/eventide")
+    monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://localhost:1/")
+    monkeypatch.setenv(variable, str(tmp_path / "token"))
+    answer = run("show", f"s3://lake/{uuid.uuid4()}", "--option", f"fs.s3a.endpoint.region={region}")
+    assert (answer.exit_code, len(answer.stderr.splitlines())) == (2, 1), answer
+    assert str(tmp_path / "token") in answer.stderr

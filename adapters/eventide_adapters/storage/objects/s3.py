@@ -7,6 +7,7 @@ its object a unique mark as metadata. If the response is "taken", or there is no
 mark, this create succeeded; with another mark, the race is lost; without an object, nothing has happened.
 """
 
+import logging
 import os
 import time
 import uuid
@@ -30,6 +31,9 @@ from eventide_adapters.storage.refusals import storage_error
 from eventide_adapters.storage.request_count import count_request
 from eventide_adapters.storage.secret_texts import harmless, without_secrets
 from eventide_core.errors import EventideError, StorageAccessError, StorageError
+
+# It logs each failed renewal of credentials with its trace; the error says why.
+logging.getLogger("aiobotocore.credentials").setLevel(logging.ERROR)
 
 # The range that one request of a copy reads from its source. S3 allows 5 GiB.
 COPY_PART_BYTES: Final = 1 << 30
@@ -214,7 +218,15 @@ class S3Objects:
     def _call(self, operation: str, **arguments: Any) -> dict[str, Any]:
         client = _client(self.config, os.getpid())
         count_request()
-        return cast(dict[str, Any], client.call_s3(operation, Bucket=self.bucket, **arguments))
+        try:
+            return cast(dict[str, Any], client.call_s3(operation, Bucket=self.bucket, **arguments))
+        except FileNotFoundError as failure:
+            if failure.filename is None:
+                raise
+            # A file of this machine, not an object: botocore opens it as its credentials expire.
+            raise StorageAccessError(
+                f"{failure.filename}, from which the AWS tools get credentials, is not there: correct its path"
+            ) from None
 
     @contextmanager
     def _answering(self, verb: str, key: str) -> Iterator[None]:
