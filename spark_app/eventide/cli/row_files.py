@@ -89,7 +89,7 @@ def _csv_field(field: Any) -> Any:
 def _csv_column(column: Any, field: Any) -> Any:
     if column.type == field.type:
         return column
-    return pa.array([_csv_text(value, column.type) for value in python_values(column)], pa.string())
+    return pa.array([_csv_text(value, column.type) for value in python_values(column, field.name)], pa.string())
 
 
 def _without_formulas(column: Any) -> Any:

@@ -26,22 +26,24 @@ def plain_rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:
     """The rows of a batch, with values that JSON can represent."""
     variants = {field.name for field in batch.schema if is_variant(field)}
     kinds = {field.name: field.type for field in batch.schema}
-    for row in python_values(batch):
+    columns = {name: python_values(batch.column(number), name) for number, name in enumerate(batch.schema.names)}
+    for values in zip(*columns.values(), strict=True):
         yield {
             name: plain_value(_of_variant(value), None) if name in variants else plain_value(value, kinds[name])
-            for name, value in row.items()
+            for name, value in zip(columns, values, strict=True)
         }
 
 
-def python_values(values: Any) -> list[Any]:
-    """The values of a column or batch. Raises InvalidRecordError for a time that Python has none for."""
+def python_values(column: Any, name: str) -> list[Any]:
+    """The values of a column. Raises InvalidRecordError for a time that Python has none for."""
     try:
-        found: list[Any] = values.to_pylist()
+        found: list[Any] = column.to_pylist()
     except (OverflowError, ValueError) as error:
         if "range" not in str(error):
             raise
         raise InvalidRecordError(
-            "a time outside of the years 1 to 9999 can't be shown as a text: read it into a Parquet file, or by to_arrow()"
+            f"column {name!r} has a time outside of the years 1 to 9999, which can't be shown as a text: read it into a "
+            "Parquet file, or by to_arrow()"
         ) from error
     return found
 

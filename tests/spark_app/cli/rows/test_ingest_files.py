@@ -577,6 +577,6 @@ def test_a_time_beyond_the_years_of_texts_is_named_where_it_cannot_be_shown(to: 
     table = Table.create(str(tmp_path / "t"), schema=rows.schema, record_key="id")
     table.upsert(rows)
     shown = run("read", tmp_path / "t", *(() if to is None else ("--to", tmp_path / to)))
-    assert (shown.exit_code, "outside of the years 1 to 9999" in shown.stderr) == (2, True)
+    assert (shown.exit_code, "column 'at' has a time outside of the years 1 to 9999" in shown.stderr) == (2, True)
     assert table.snapshot().to_arrow()["at"].combine_chunks().equals(at)
     assert run("read", tmp_path / "t", "--to", tmp_path / "x.parquet").exit_code == 0
