@@ -181,7 +181,8 @@ def test_a_plan_of_hudi_waits_for_a_write_that_may_not_have_seen_it_on_version_6
 def test_a_plan_of_hudi_is_not_run_beside_a_rollback() -> None:
     bench = table()
     instant = schedule_as_stock(bench.process())
-    bench.storage.put(f".hoodie/timeline/{C}.rollback.inflight", b"")
+    for state in ("requested", "inflight"):
+        bench.storage.put(f".hoodie/timeline/{C}.rollback.{state}", b"")
     with pytest.raises(BusyError, match=f"a rollback is in progress at {C}"):
         bench.process().runner.execute(instant, NoProgress())
 
