@@ -41,9 +41,9 @@ class TableSources:
             if TABLE not in settings:
                 raise ConfigError(f"source {name}: {TABLE} is missing: the URI of the table that this one is made of")
             settings[TABLE] = source_of(self._application, settings[TABLE]).storage.root
-        at = settings.get("at", "")
-        if kind == "counts" and at and "://" not in at:
-            settings["at"] = abspath(at)  # later commands run elsewhere
+        where = settings["at"] if kind == "counts" and "at" in settings else ""
+        if where and "://" not in where:
+            settings["at"] = abspath(where)  # later commands run elsewhere
         self._application.declared_sources.declare(name, kind, settings)
 
     def forget(self, name: str) -> None:

@@ -156,7 +156,7 @@ class LivingTable:
             return
         failure = self._step(
             "end write",
-            lambda a: replace(a.append, stated=self._stated[pending.instant]).complete(pending),
+            lambda a: replace(a.append, stated=self._stated.get(pending.instant, {})).complete(pending),
             crash_at,
             (BusyError, RefusedError),
             changes=changes,
