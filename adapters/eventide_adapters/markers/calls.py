@@ -1,4 +1,4 @@
-"""Tells a URL of each window that is done or reopened, by a POST of JSON.
+"""Calls a URL for each window that is done or reopened, by a POST of JSON.
 
     X-Eventide-Event       <marker>-<digest of the table's URI>-<number>: the same when the event is sent again
     X-Eventide-Signature   sha256=<HMAC-SHA256 of the body by the secret, in hex>, if there is a secret

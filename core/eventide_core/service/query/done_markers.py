@@ -47,7 +47,7 @@ class DoneMarkers(WindowService):
     def mark(
         self, consumer: str, terms: WindowTerms, goes_on: Callable[[], bool] = lambda: True
     ) -> tuple[MarkerEvent, ...]:
-        """Tells the target all events that are due; at most a thousand, and while it `goes_on`. Returns them.
+        """Sends the target all events that are due; at most a thousand, and while it `goes_on`. Returns them.
 
         Raises WindowTakenError while another runner sends one, MarkerError or StorageError if the target cannot get it,
         and what `next` raises.
