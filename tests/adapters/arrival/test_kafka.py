@@ -313,6 +313,10 @@ def test_writers_that_share_no_partition_have_the_topic_together(topic: Topic) -
 
 def test_markers_and_aborted_messages_are_not_waited_for_and_open_ones_are(topic: Topic) -> None:
     topic.make()
+
+    def now_ms() -> int:  # a marker has the time of the broker
+        return time.time_ns() // 1_000_000
+
     producer = kafka_library.Producer({"bootstrap.servers": topic.server.address, "transactional.id": topic.name})
     producer.init_transactions(20)
 
@@ -323,15 +327,15 @@ def test_markers_and_aborted_messages_are_not_waited_for_and_open_ones_are(topic
 
     begin(5)
     topic.read("0:0")
-    assert topic.progress().progress_ms == ago(5) - LATENCY_MS, "it is open"
+    assert topic.progress(now_ms()).progress_ms == ago(5) - LATENCY_MS, "it is open"
     producer.commit_transaction()
     topic.read("0:1")
-    assert "has all of" in topic.progress().evidence, "at offset 1 is a marker"
+    assert "has all of" in topic.progress(now_ms()).evidence, "at offset 1 is a marker"
     begin(4)
-    said = topic.progress()
+    said = topic.progress(now_ms())
     assert (said.progress_ms, said.idle_since_ms) == (ago(4) - LATENCY_MS, None)
     producer.abort_transaction()
-    until(lambda: "has all of" in topic.progress().evidence)
+    until(lambda: "has all of" in topic.progress(now_ms()).evidence)
 
 
 def test_a_wrong_address_takes_a_bounded_time_and_says_why(topic: Topic) -> None:
