@@ -13,9 +13,11 @@ import pyarrow as pa
 import pytest
 
 from eventide import Table
+from eventide_adapters.metrics import open_telemetry_spans
 from support.documented_code import DocumentedPage
 from support.documented_commands import Commands
 from support.documented_schedules import Airflow
+from support.servers.trace_collector import trace_collector
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,6 +41,7 @@ AFTER_THE_STORY = ("windows.md",)
 ON_SPARK = re.compile(r"^```python\n(?:(?!```).*\n)*?.*\b(spark|frame|stream)\b", re.MULTILINE)
 S3 = "http://localhost:9000"
 KAFKA = "localhost:9092"
+TRACES = "localhost:4318"
 COLUMNS: "list[pa.Field[Any]]" = [
     pa.field("trip", pa.string(), nullable=False),
     pa.field("city", pa.string(), nullable=False),
@@ -78,6 +81,8 @@ def test_the_code_of_a_page_runs(
     addresses = {S3: request.getfixturevalue("moto").endpoint} if is_after or S3 in text else {}
     if KAFKA in text:
         addresses[KAFKA] = request.getfixturevalue("kafka").address
+    if TRACES in text:
+        addresses[TRACES] = request.getfixturevalue("traces")
     commands, airflow = Commands(tmp_path, monkeypatch), Airflow()
     airflow.install(monkeypatch)
     spark_streams: list[SparkSession] = []
@@ -101,6 +106,16 @@ def test_the_code_of_a_page_runs(
         names["stream"] = streamed(session, names["rows"], tmp_path)
         spark_streams.append(session)
     assert DocumentedPage(page, tmp_path, commands, names, addresses, before, after).run() > 0
+
+
+@pytest.fixture
+def traces() -> Iterator[str]:
+    """The address of a receiver of traces. The page's traces reach it before it ends."""
+    with trace_collector() as (port, taken):
+        yield f"127.0.0.1:{port}"
+        open_telemetry_spans._own_provider().shutdown()  # pyright: ignore[reportPrivateUsage]
+        open_telemetry_spans._own_provider.cache_clear()  # pyright: ignore[reportPrivateUsage]
+    assert taken
 
 
 def trips(*rows: tuple[str, str, str]) -> pa.Table:

@@ -4,9 +4,7 @@ import os
 import pickle
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator, Mapping
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +20,7 @@ from eventide import BusyError, Table
 from eventide_adapters.metrics import open as opening
 from eventide_adapters.metrics.open_telemetry_spans import OpenTelemetryTracer
 from eventide_core.ports import NoProgress, NoTracer
+from support.servers.trace_collector import trace_collector
 
 BEFORE = "1970-01-01T00:00:20Z"
 
@@ -156,26 +155,8 @@ def test_a_missing_library_turns_traces_off_with_one_warning(
 
 @pytest.fixture
 def collector() -> Iterator[tuple[int, list[ExportTraceServiceRequest]]]:
-    """A receiver of OTLP over HTTP: its port, and what it got."""
-    taken: list[ExportTraceServiceRequest] = []
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:  # as the library wants it
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            assert self.path == "/v1/traces"
-            taken.append(ExportTraceServiceRequest.FromString(body))
-            self.send_response(200)
-            self.end_headers()
-
-        def log_message(self, format: str, *args: object) -> None:
-            """Says nothing."""
-
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-        thread.start()
-        yield server.server_port, taken
-        server.shutdown()
-        thread.join()
+    with trace_collector() as found:
+        yield found
 
 
 def test_a_command_sends_its_trace_to_a_receiver(
