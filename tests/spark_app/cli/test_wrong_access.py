@@ -92,13 +92,19 @@ CASES = {
 }
 
 
-@pytest.fixture
-def wrong(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Wrong:
-    name, what = request.param
-    # Nothing of the machine that runs the test.
+def forget_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hides the credentials and the configuration of AWS that the machine may have."""
+    for name in ("AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL"):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/no/such/file")
     monkeypatch.setenv("AWS_CONFIG_FILE", "/no/such/file")
+
+
+@pytest.fixture
+def wrong(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Wrong:
+    name, what = request.param
+    forget_this_machine(monkeypatch)
     server = request.getfixturevalue(name)
     if isinstance(server, GoogleServer):
         return _google(server, what, tmp_path)
@@ -170,11 +176,8 @@ def test_a_malformed_configuration_of_aws_is_wrong_input(
 ) -> None:
     content, named = CONFIGURATIONS[case]
     (tmp_path / "config").write_text(content)
-    for name in ("AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL"):
-        monkeypatch.delenv(name, raising=False)
+    forget_this_machine(monkeypatch)
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
-    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/no/such/file")
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     answer = run("show", f"s3://lake/{uuid.uuid4()}")
     assert (answer.exit_code, len(answer.stderr.splitlines())) == (2, 1), answer
     assert named in answer.stderr
@@ -230,11 +233,7 @@ def test_an_address_without_webhdfs_is_wrong_input(moto: S3Server) -> None:
 def test_a_missing_file_of_a_token_does_not_look_like_a_missing_object(
     variable: str, region: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("AWS_PROFILE", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("AWS_CONFIG_FILE", "/no/such/file")
-    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/no/such/file")
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    forget_this_machine(monkeypatch)
     monkeypatch.setenv("AWS_ROLE_ARN", "arn:aws:iam::123456789012:role/eventide")
     monkeypatch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", "http://localhost:1/")
     monkeypatch.setenv(variable, str(tmp_path / "token"))

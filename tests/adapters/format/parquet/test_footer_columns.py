@@ -1,7 +1,6 @@
 """Footers with one flipped bit: an error or the same columns, and never the end of the process."""
 
 import io
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ import pytest
 
 from eventide_adapters.format.parquet.footer_columns import Footer, codec_of, require_sound_columns
 from eventide_core.errors import CorruptBaseFileError
+from support.child_processes import environment
 from support.columns import schema_of
 
 pytestmark = pytest.mark.slow
@@ -60,7 +60,7 @@ def test_columns_are_asked_for_only_if_arrow_survives_it() -> None:
     """In a process of its own, which a footer that was not refused would end."""
     done = subprocess.run(
         [sys.executable, "-c", "from adapters.format.parquet import test_footer_columns as t; print(t.survived())"],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(["tests", *sys.path])},
+        env=environment(),
         capture_output=True,
         text=True,
         check=False,
