@@ -11,14 +11,13 @@ import sys
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from itertools import pairwise
 from typing import Any, NoReturn
 
 import click
 
 from eventide.cli.console import UNFINISHED
 from eventide.cli.cures import in_commands
-from eventide.cli.json_log import JSON_LOG, open_json_log
+from eventide.cli.json_log import JSON_LOG, asks_for_json, open_json_log
 from eventide.cli.redaction import Redaction
 from eventide_core.errors import EventideError
 
@@ -109,7 +108,7 @@ def _report(kind: str, message: str, exit_code: int, words: Sequence[str], redac
         log.write(sentence, "error", type=kind, exit_code=exit_code)
     else:
         click.echo(f"error: {sentence}", err=True)
-    if "--output=json" in words or ("--output", "json") in pairwise(words):
+    if asks_for_json(words, "--output"):
         with suppress(OSError):  # it may be the failure that is reported
             error = json.dumps({"error": {"type": kind, "message": sentence, "exit_code": exit_code}})
             click.echo(UNFINISHED.get() + error.removeprefix("{"))

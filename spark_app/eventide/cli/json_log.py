@@ -50,9 +50,14 @@ class _Handler(logging.Handler):
         self._log.write(record.getMessage(), record.levelname.lower(), logger=record.name)
 
 
+def asks_for_json(words: Sequence[str], option: str) -> bool:
+    """Whether the words of a command line, which may be wrong in other places, set the option to `json`."""
+    return f"{option}=json" in words or (option, "json") in pairwise(words)
+
+
 def open_json_log(words: Sequence[str], redaction: Redaction) -> Callable[[], None]:
     """Opens the log if the words of the command line ask for it. Returns what closes it."""
-    if "--log-format=json" not in words and ("--log-format", "json") not in pairwise(words):
+    if not asks_for_json(words, "--log-format"):
         return lambda: None
     log, shown = JsonLog(redaction), warnings.showwarning
     handler, opened = _Handler(log), JSON_LOG.set(log)
