@@ -24,8 +24,7 @@ class TagChange:
 
     `made` is None if none was due, if a savepoint keeps that state of the table already, if the sources had not come to the
     boundary when its view was made, or if its files have been cleaned, as they may have been when tags are asked for the
-    first time. `deleted` are those beyond the number to retain, oldest
-    first.
+    first time. `deleted` are those beyond the number to retain, oldest first.
     """
 
     made: str | None = None

@@ -136,8 +136,7 @@ def status(
 def _alone(settings: Settings, table: str, chosen: FleetChoice) -> FleetSettings:
     if chosen.database is not None:
         raise click.UsageError("--database goes with --catalog: omit it beside TABLE")
-    Table.open(
-        table, settings.options
-    )  # a directory without a table is an error here, and in a fleet the state of one row
+    # A directory without a table is an error here, and in a fleet the state of one row.
+    Table.open(table, settings.options)
     name = table.rstrip("/").rpartition("/")[2] or "table"
     return fleet_of_locations({name: table}, settings.options, target_lag=chosen.target_lag_text)

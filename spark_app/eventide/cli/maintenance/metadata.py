@@ -10,7 +10,7 @@ from eventide_core.table.settings.metadata_table import FILES, REBUILT_INDEXES, 
 
 
 @table_verb
-@click.option("--rebuild", is_flag=True, help="Makes it again, also where there is none.")
+@click.option("--rebuild", is_flag=True, help="Rebuilds it, or builds one if there is none.")
 @click.option(
     "--index",
     "indexes",
@@ -22,8 +22,8 @@ from eventide_core.table.settings.metadata_table import FILES, REBUILT_INDEXES, 
 def metadata(settings: Settings, table: str, rebuild: bool, indexes: tuple[str, ...]) -> None:
     """Show or rebuild Hudi's metadata table.
 
-    Shows the partitions of the metadata table of TABLE, its last compaction, and the delta commits since. --rebuild makes it
-    again from the files of the table, under the table lock, which every writer has to share. No write may be pending. An
+    Shows the partitions of the metadata table of TABLE, its last compaction, and the delta commits since. --rebuild builds
+    it from the files of the table, under the table lock, which every writer has to share. No write may be pending. An
     interrupted run leaves the table without a metadata table; run it again.
     """
     if indexes and not rebuild:
