@@ -112,6 +112,7 @@ def test_the_gate_closes_while_the_ingester_or_the_producer_is_dead(pipeline: Pi
     pipeline.until(lambda: "has all of" in pipeline.gate(began_ms)[1]["evidence"])
     is_met, source = pipeline.gate(dead_ms)
     assert not is_met
-    assert source["idle_since_ms"] == max(pipeline.sent())
+    # A producer may die between its send and the line that says so.
+    assert max(pipeline.sent()) <= source["idle_since_ms"] <= dead_ms
     pipeline.start("produce")
     pipeline.until(lambda: pipeline.gate(dead_ms)[0])
