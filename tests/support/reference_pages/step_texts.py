@@ -270,7 +270,13 @@ OTHER_FILES: Final = (
         "metadata_table/drop, metadata_table/rebuild",
         "replaced; the lock is checked before and after",
         "the metadata table is taken out of use: readers list the directories. If the process dies, the settings name one "
-        "that may lack what others wrote without it: stock misses these files until a rebuild; `verify` names them",
+        "that others have removed before they wrote without it: `verify` names that, the next action takes it out of use",
+    ),
+    OtherFile(
+        "mark of a metadata table that is being made",
+        "metadata_table/rebuild",
+        "if absent, before its first file; removed after the settings name it",
+        "nothing: the next action that changes files while the settings name no metadata table removes it",
     ),
     OtherFile(
         "hoodie.properties with other declared sources",
