@@ -135,9 +135,9 @@ STEPS: Final[Mapping[tuple[Kind, State], Step]] = {
     (Kind.SAVEPOINT, State.COMPLETED): Step(
         "W.savepoint",
         _LOCK,
-        "none is late while its pin is there, for its files are; without the pin, others have deleted the savepoint, and it "
-        "is there again: archival stops there, and `verify` names files that are gone",
-        "the deletion of the savepoint",
+        "none is late while its pin is there, for its files are; without the pin, others have deleted the savepoint: a "
+        "stray of rule 4; stock: archival and cleaning stop there",
+        _NEXT_ACTION,
         "the savepoint is complete",
     ),
     (Kind.METADATA_UPDATE, State.REQUESTED): Step(
