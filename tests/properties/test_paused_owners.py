@@ -15,7 +15,7 @@ from functools import cache
 import pytest
 
 from eventide.bootstrap import Application
-from eventide.testing.crash_enumeration import Bench, Moment, Protocol
+from eventide.testing.crash_enumeration import Bench, Moment, Protocol, crash_states, writes_of
 from eventide.testing.histories import EPOCH_MS, Commit, Layout, Story
 from eventide.testing.inspection.metadata_listing import METADATA_PREFIX
 from eventide.testing.inspection.observation import LOCK_PREFIX
@@ -23,11 +23,25 @@ from eventide.testing.oracle import Oracle
 from eventide_adapters.storage.faulty import Operation
 from eventide_core.config import HEARTBEAT_INTERVAL_MS
 from eventide_core.errors import BusyError, WriteConflictError
+from eventide_core.service.metadata_table.drop import BEING_MADE
 from eventide_core.table.files.file_name import is_data_file
 from eventide_core.table.settings.write_shape import WriteOperation
 from eventide_core.table.timeline.plans import CutMode
 from support.pasts import EARLY, LAYOUTS, Service, begin_past, clean, undo_completed, undo_failed
-from support.paused import ASLEEP_MS, OWN, Others, archive, compact, ingest, serve, verified, wakings, wrong
+from support.paused import (
+    ASLEEP_MS,
+    OWN,
+    Others,
+    archive,
+    by_key,
+    compact,
+    ingest,
+    merged,
+    serve,
+    verified,
+    wakings,
+    wrong,
+)
 from support.paused import clean as clean_up
 from support.service_cases import Shown, shown
 
@@ -191,6 +205,51 @@ def test_a_rebuild_that_wakes_up_leaves_a_metadata_table_that_nobody_reads_or_th
             assert len(completed) == len({path.rpartition("/")[2][:17] for path in completed}), completed
         assert verified(application) == ""
     assert {"put", "delete", "open_output"} <= set(paused)
+
+
+@pytest.mark.parametrize("layout", WITH_METADATA_TABLE)
+def test_a_rebuild_that_dies_as_it_wakes_up_names_no_metadata_table_that_lacks_files(layout: Layout) -> None:
+    """Others wrote without a metadata table, and removed what the rebuild had made. The next write names it no more."""
+    past = begin_past(clean, layout)
+    bench = Bench("rebuilt", EARLY)
+    start = bench.run(past.start, rebuild)
+    *earlier, last = wakings(bench, start, rebuild, dies=True, at=_is_of_settings_or_hfiles, meanwhile=_write)
+    assert len(earlier) > 5
+    for woken in (*earlier, last):
+        bench.load(woken.moment)
+        application = bench.process()
+        is_named = bool(application.files.config().metadata_partitions)
+        assert is_named == (woken is last), woken
+        assert not (is_named and _metadata_files(bench)), woken
+        assert by_key(shown(application)) == merged(_rows(past.story.oracle), woken.written)
+        Others(bench, 1_000).write_after_the_lock()
+        application = bench.process()
+        assert application.files.config().metadata_partitions == ()
+        assert verified(application) == "", woken
+        rebuild(application)
+        assert verified(bench.process()) == "", woken
+        assert BEING_MADE not in bench.storage.dump()
+
+
+def test_a_rebuild_that_was_killed_is_withdrawn_by_the_next_rollback() -> None:
+    """A rollback deletes files, too, which a metadata table that is named later would list."""
+    past = begin_past(undo_completed, WITH_METADATA_TABLE[1])
+    bench = Bench("rebuilt", EARLY)
+    start = bench.run(past.start, rebuild)
+    operations = writes_of(bench, start, rebuild)
+    names = max(number for number, operation in enumerate(operations) if operation.path.endswith("hoodie.properties"))
+    killed = dict(crash_states(bench, start, rebuild))[names]
+    bench.load(killed.after_the_lock_expired())
+    assert BEING_MADE in bench.storage.dump()
+    assert _metadata_files(bench)
+    past.service.run(bench.process())
+    assert BEING_MADE not in bench.storage.dump()
+    assert not _metadata_files(bench)
+    assert verified(bench.process()) == ""
+
+
+def _metadata_files(bench: Bench) -> list[str]:
+    return [path for path in bench.storage.dump() if path.startswith(METADATA_PREFIX)]
 
 
 def _is_of_settings_or_hfiles(operation: Operation) -> bool:

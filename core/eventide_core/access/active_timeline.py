@@ -8,6 +8,7 @@ from eventide_core.table.timeline.checksums import CHECKSUMS_KEY
 from eventide_core.table.timeline.commit_metadata import CommitMetadata
 from eventide_core.table.timeline.instant import Instant
 from eventide_core.table.timeline.outcome_file import OUTCOME_DIRECTORY, RecordedEnds, check_record
+from eventide_core.table.timeline.savepoint_metadata import SAVED_BY, SavepointMetadata
 from eventide_core.table.timeline.strays import Evidence, timeline_of
 from eventide_core.table.timeline.timeline import Timeline
 
@@ -20,6 +21,7 @@ def active_timeline(
     decode: Callable[[bytes, str], CommitMetadata],
     *,
     are_plans_followed: bool = False,
+    decode_savepoint: Callable[[bytes, str], SavepointMetadata] | None = None,
 ) -> Timeline:
     """The timeline whose files in `directory` have these names (table/timeline/strays.py; `are_plans_followed`: there).
 
@@ -35,6 +37,10 @@ def active_timeline(
         path = f"{directory}/{completed.file_name}"
         return CHECKSUMS_KEY not in decode(storage.read(path), path).extra_metadata
 
+    def is_own_savepoint(completed: Instant) -> bool:
+        path = f"{directory}/{completed.file_name}"
+        return decode_savepoint is not None and decode_savepoint(storage.read(path), path).saved_by == SAVED_BY
+
     evidence = Evidence(
         boundary,
         lambda time: archive().find(time) is not None,
@@ -42,6 +48,7 @@ def active_timeline(
         is_of_another_engine,
         lambda instant: storage.stat(f"{directory}/{instant.file_name}") is not None,
         are_plans_followed,
+        is_own_savepoint,
     )
     return timeline_of(filter(None, map(Instant.parse, names)), evidence)
 

@@ -135,9 +135,9 @@ STEPS: Final[Mapping[tuple[Kind, State], Step]] = {
     (Kind.SAVEPOINT, State.COMPLETED): Step(
         "W.savepoint",
         _LOCK,
-        "none is late while its pin is there, for its files are; without the pin, others have deleted the savepoint, and it "
-        "is there again: archival stops there, and `verify` names files that are gone",
-        "the deletion of the savepoint",
+        "none is late while its pin is there, for its files are; without the pin, others have deleted the savepoint: a "
+        "stray of rule 4; stock: archival and cleaning stop there",
+        _NEXT_ACTION,
         "the savepoint is complete",
     ),
     (Kind.METADATA_UPDATE, State.REQUESTED): Step(
@@ -270,7 +270,13 @@ OTHER_FILES: Final = (
         "metadata_table/drop, metadata_table/rebuild",
         "replaced; the lock is checked before and after",
         "the metadata table is taken out of use: readers list the directories. If the process dies, the settings name one "
-        "that may lack what others wrote without it: stock misses these files until a rebuild; `verify` names them",
+        "that others have removed before they wrote without it: `verify` names that, the next action takes it out of use",
+    ),
+    OtherFile(
+        "mark of a metadata table that is being made",
+        "metadata_table/rebuild",
+        "if absent, before its first file; removed after the settings name it",
+        "nothing: the next action that changes files while the settings name no metadata table removes it",
     ),
     OtherFile(
         "hoodie.properties with other declared sources",

@@ -8,13 +8,19 @@ eventide writes in Hudi's order:
 
 A crash leaves what no reader uses. A second run removes it. If the lock was lost before the last file of a metadata table
 was removed, the table's settings are written once more without it.
+
+A rebuild that is killed, or paused, has left a mark. The first action that changes files without a metadata table removes
+what the rebuild made, and the mark (`withdraw_unfinished`): if a rebuild that was paused names its metadata table after
+that, there is none, and readers list the directories.
 """
 
 from collections.abc import Collection
+from typing import Final
 
 from eventide_core.access.files import remove_tree
 from eventide_core.errors import LockError
 from eventide_core.ports import Lease, MetadataTable, Storage
+from eventide_core.service.transaction.timeline_files import delete_each
 from eventide_core.table.files.table_path import INDEX_DEFINITIONS, METADATA_DIRECTORY
 from eventide_core.table.property_keys import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
 from eventide_core.table.settings.properties import (
@@ -24,6 +30,9 @@ from eventide_core.table.settings.properties import (
     settings_text,
     with_settings,
 )
+
+BEING_MADE: Final = ".hoodie/.aux/eventide/metadata_table.being_made"
+"""The mark of a rebuild: empty, there from before the first file of its metadata table until the settings name that."""
 
 
 def drop_indexes(storage: Storage, table: MetadataTable, partitions: Collection[str]) -> None:
@@ -53,6 +62,14 @@ def drop_metadata_table(storage: Storage, lease: Lease) -> None:
         remove_tree(storage, METADATA_DIRECTORY)
     finally:
         check_or_unname(storage, lease)
+
+
+def withdraw_unfinished(storage: Storage, lease: Lease) -> None:
+    """Removes what an unfinished rebuild made. Call it before files change that the metadata table would not follow."""
+    if storage.stat(BEING_MADE) is not None:
+        lease.check()
+        remove_tree(storage, METADATA_DIRECTORY)
+        delete_each(storage, [BEING_MADE], lease)
 
 
 def check_or_unname(storage: Storage, lease: Lease) -> None:

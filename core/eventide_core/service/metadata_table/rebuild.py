@@ -5,25 +5,28 @@ All of it under the table lock, which every writer has to share:
 1. Check: no write, rollback, restore or indexing is pending. As in Hudi, because a writer that began without a metadata
    table makes one itself.
 2. Drop the old metadata table (upkeep.py): its name leaves the table's settings first.
-3. Make the new one (bootstrap.py). It names the files of all completed actions, and those that nothing has removed yet.
+3. Make the new one (initialization.py), after a mark that it is being made. It names the files of all completed actions,
+   and those that nothing has removed yet.
 4. Check that nothing has begun since step 1, by a writer that shares no lock. If so, remove it again (BusyError).
 5. Write the names of its partitions into the table's settings. From then on, it is read. If the lock was lost by then,
-   others may have written without it: the names are removed again (LockError).
+   others may have written without it: the names are removed again (LockError). Then remove the mark.
 
-A crash before step 5 leaves a table without a metadata table, for which Hudi, or a second run, makes a new one.
+A crash before step 5 leaves a table without a metadata table, for which Hudi, or a second run, makes a new one. If others
+change files without it, they remove what was made, and the mark (drop.py): a process that is paused before step 5, and dies
+right after it, names a metadata table that isn't there.
 """
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from eventide_core.access.files import remove_tree
+from eventide_core.access.files import discard, remove_tree
 from eventide_core.action.metadata_table.initialization import first_instant
 from eventide_core.action.query.planner import plan_slices
 from eventide_core.cure import Cure
 from eventide_core.errors import BusyError, UnsupportedTableError
 from eventide_core.ports import Lease, NewMetadataTable, TableLock
 from eventide_core.service.facts.planning import unused_instant
-from eventide_core.service.metadata_table.drop import check_or_unname, drop_metadata_table
+from eventide_core.service.metadata_table.drop import BEING_MADE, check_or_unname, drop_metadata_table
 from eventide_core.service.metadata_table.initialization import make_metadata_table
 from eventide_core.service.metadata_table.upkeep import rebuilt_indexes
 from eventide_core.service.state.committed_files import require_files
@@ -82,6 +85,7 @@ class MetadataRebuilder:
             new, end = _new(state, partitions), unused_instant(state, self.files.clock)
             lease.check()
             drop_metadata_table(self.files.storage, lease)
+            self.files.storage.put_if_absent(BEING_MADE, b"")
             make_metadata_table(self.files, new, lease, name=state.config.name, completion_time=end)
             self._check_undisturbed(state, lease)
             self._publish(partitions, lease)
@@ -132,6 +136,7 @@ class MetadataRebuilder:
         lease.check()
         self.files.storage.put(PROPERTIES_PATH, with_settings(text, values).encode())
         check_or_unname(self.files.storage, lease)
+        discard(self.files.storage, BEING_MADE)
 
 
 def _indexes(state: TableState, wanted: Collection[str]) -> Iterator[str]:

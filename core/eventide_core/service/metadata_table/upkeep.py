@@ -55,7 +55,7 @@ from eventide_core.ports import (
     Storage,
 )
 from eventide_core.service.metadata_table.compaction import MetadataCompaction, MetadataCompactor
-from eventide_core.service.metadata_table.drop import drop_indexes, drop_metadata_table
+from eventide_core.service.metadata_table.drop import drop_indexes, drop_metadata_table, withdraw_unfinished
 from eventide_core.service.metadata_table.update import write_update
 from eventide_core.service.state.metadata_listing import actions_made_with
 from eventide_core.service.transaction.action import Transaction
@@ -63,6 +63,7 @@ from eventide_core.service.transaction.steps import Kind
 from eventide_core.service.transaction.timeline_files import TimelineFiles, delete_each
 from eventide_core.table.files.file_name import BaseFileName, LogFileName, is_data_file
 from eventide_core.table.files.table_path import METADATA_DIRECTORY
+from eventide_core.table.property_keys import METADATA_PARTITIONS_INFLIGHT
 from eventide_core.table.settings import metadata_table
 from eventide_core.table.settings.metadata_table import RowChange, is_of_whole_table
 from eventide_core.table.settings.table_config import TableConfig
@@ -222,13 +223,15 @@ class MetadataTableUpkeep:
         First completes a compaction of the metadata table that eventide began.
         """
         self.check(config, changes.rows)
-        is_used = bool(config.metadata_partitions)
+        is_used = self._is_used(config, lease)
         is_updated = is_used and self._choice() is Choice.UPDATE
         if is_updated:
             state = self.table.load()
             TimelineFiles(self.storage, state.timeline_path).sweep(state.facts.timeline.strays, lease)
             if not _stays_after(self.compactor.begun_in(state), self.storage, lease):
                 is_used = is_updated = False
+            elif not state.facts.timeline.instants:  # it was withdrawn before its rebuild named it: it is dropped
+                is_updated = False
         delta_commits_max = self.options.get(COMPACT_AFTER) if is_updated else 0
         update = self.table.prepare(instant, changes, known) if is_updated else None
         return PendingUpdate(self.compactor, changes, update, is_used and not is_updated, delta_commits_max)
@@ -257,7 +260,7 @@ class MetadataTableUpkeep:
         whatever the options of its second run say.
         """
         self.check(config, RowChange.NONE)
-        if config.metadata_partitions:
+        if self._is_used(config, lease):
             lease.check()
             if self._choice() is Choice.UPDATE:
                 drop_indexes(self.storage, self.table, self.table.indexes_over_rows())
@@ -269,7 +272,7 @@ class MetadataTableUpkeep:
 
         Call it before that instant leaves the table's timeline: an instant that is no longer pending counts.
         """
-        if config.metadata_partitions:
+        if self._is_used(config, lease):
             lease.check()
             if self._choice() is Choice.DROP:
                 drop_metadata_table(self.storage, lease)
@@ -277,6 +280,12 @@ class MetadataTableUpkeep:
                 self.compactor.begun(), self.storage, lease
             ):  # its plan may name log files of that instant
                 revert_update(self.storage, self.table, instant)
+
+    def _is_used(self, config: TableConfig, lease: Lease) -> bool:
+        """Whether the table's settings name a metadata table. If not, what an unfinished rebuild made is withdrawn."""
+        if not (config.metadata_partitions or config.properties.get(METADATA_PARTITIONS_INFLIGHT, "").strip()):
+            withdraw_unfinished(self.storage, lease)
+        return bool(config.metadata_partitions)
 
     def _choice(self) -> Choice:
         return self.options.get(OPTION)

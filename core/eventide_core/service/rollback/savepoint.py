@@ -28,7 +28,12 @@ from eventide_core.service.transaction.steps import Kind
 from eventide_core.service.transaction.timeline_files import delete_each
 from eventide_core.table.files.file_name import LogFileName
 from eventide_core.table.timeline.instant import Action, State
-from eventide_core.table.timeline.savepoint_metadata import SavepointMetadata, comments_with_tag, remarks_with_exactness
+from eventide_core.table.timeline.savepoint_metadata import (
+    SAVED_BY,
+    SavepointMetadata,
+    comments_with_tag,
+    remarks_with_exactness,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +70,7 @@ class Savepoints:
             if known is not None:
                 return known
             self._check(state, instant)
-            metadata = SavepointMetadata("eventide", self.files.clock.now_ms(), text, _files_as_of(state, instant))
+            metadata = SavepointMetadata(SAVED_BY, self.files.clock.now_ms(), text, _files_as_of(state, instant))
             data = self.files.codec.encode_savepoint(metadata)
             _savepoint(self.files, state, instant).put(lease, State.INFLIGHT, data)
             _complete(self.files, state, instant, data, lease)

@@ -21,7 +21,8 @@ right now, or have done so since the timeline was listed.
    gone: the action was archived, or void.
 
 4. A savepoint that has completed twice counts once: others completed it under another completion time, while its own
-   process was paused before that file. The earlier completion is the late one.
+   process was paused before that file. The earlier completion is the late one. One of eventide without its inflight file,
+   which came before it and is deleted first, was deleted.
 
 A timeline is *in doubt*, so that more than its own files must be read, if its first write or plan lacks one of its three
 files, apart from those that savepoints keep (`Timeline.start`), or any has other files than all three, or the first two. A
@@ -53,7 +54,7 @@ class Evidence:
     `boundary`: the requested time of the last archived write that isn't among these completed ones, None if there is none.
     `is_archived`: whether a write is. `undone`: the records of what was undone (outcome_file.py). `is_of_another_engine`:
     whether another engine put the completed file. `exists`: whether a file is there now, which a listing may have missed.
-    `are_plans_followed`: whether writers append to the slices of a plan.
+    `are_plans_followed`: whether writers append to the slices of a plan. `is_own_savepoint`: whether eventide put it.
     """
 
     boundary: Callable[[Collection[str]], str | None]
@@ -62,6 +63,7 @@ class Evidence:
     is_of_another_engine: Callable[[Instant], bool]
     exists: Callable[[Instant], bool]
     are_plans_followed: bool = False
+    is_own_savepoint: Callable[[Instant], bool] = lambda _: False
 
     def is_followed(self, files: Collection[Instant]) -> bool:
         """Whether these are the files of a pending plan that writers may follow."""
@@ -77,7 +79,7 @@ def timeline_of(files: Iterable[Instant], evidence: Evidence) -> Timeline:
     first = min((key for key in by_key if key[0] not in saved), default=None)
     is_begin_in_doubt = first is not None and _states(by_key[first]) != _ALL
     is_any_in_doubt = any(map(_is_in_doubt, by_key.values()))
-    late = [*_late_restores(there), *_late_services(there, evidence), *_late_savepoints(there)]
+    late = [*_late_restores(there), *_late_services(there, evidence), *_late_savepoints(there, evidence)]
     if not (is_begin_in_doubt or is_any_in_doubt or late):
         return Timeline.of(there)
     undone, never_completed = evidence.undone(), set[str]()
@@ -137,9 +139,12 @@ def _late_services(files: Collection[Instant], evidence: Evidence) -> list[Insta
     return [file for file in alone if not evidence.exists(replace(file, state=State.REQUESTED))]
 
 
-def _late_savepoints(files: Collection[Instant]) -> list[Instant]:
+def _late_savepoints(files: Collection[Instant], evidence: Evidence) -> list[Instant]:
     completed = sorted(
         (i for i in files if i.action is Action.SAVEPOINT and i.is_completed), key=lambda one: one.completion_time or ""
     )
     last = {file.requested_time: file for file in completed}
-    return [file for file in completed if file is not last[file.requested_time]]
+    pinned = {i.requested_time for i in files if i.action is Action.SAVEPOINT and i.state is State.INFLIGHT}
+    alone = (file for file in completed if file.requested_time not in pinned and evidence.is_own_savepoint(file))
+    deleted = {file for file in alone if not evidence.exists(replace(file, state=State.INFLIGHT, completion_time=None))}
+    return [file for file in completed if file is not last[file.requested_time] or file in deleted]

@@ -39,3 +39,30 @@ def test_a_late_pin_takes_no_tag_from_another_commit(layout: Layout) -> None:
     assert [tag.instant for tag in savepoints.tags()] == tagged
     assert savepoints.tagged(TAG).instant == tagged[0]
     assert woken.operation.path not in past.bench.storage.dump()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: str(layout.version))
+def test_a_savepoint_that_others_deleted_does_not_come_back(layout: Layout) -> None:
+    """Its process slept before the completed file, and died right after it."""
+    past = begin_past(clean, layout)
+
+    def others_delete(others: Others) -> None:
+        others.bench.clock.sleep(ASLEEP_MS)
+        archive(others.bench.process())  # completes it
+        assert others.bench.process().savepoints.delete_tag(TAG)
+
+    (woken,) = wakings(
+        past.bench,
+        past.start,
+        lambda application: _tag(0, application),
+        dies=True,
+        at=lambda operation: operation.path.endswith(".savepoint"),
+        meanwhile=others_delete,
+    )
+    assert woken.blocked is None
+    assert woken.operation.path in woken.moment.files
+    past.bench.load(woken.moment)
+    assert past.bench.process().savepoints.tags() == ()
+    past.bench.clock.sleep(ASLEEP_MS)
+    Others(past.bench, 1_000).write()
+    assert woken.operation.path not in past.bench.storage.dump()
