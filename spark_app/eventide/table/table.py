@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from eventide.table.sources import TableSources
     from eventide.table.table_service import TableService
     from eventide_core.service.compaction.result import CompactionResult, Ended
+    from eventide_core.service.scheduling.draft_plan import DraftPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,13 +155,15 @@ class Table(TableWrites, TableSchema, TableMaintenance):
         return Plan(request, self._application.scheduler.plan(request), self._application.offending.read)
 
     def schedule(self, plan: "Plan", *, is_for_later: bool = True) -> "Plan":
-        """Plans again from the current table, and puts the plan on the timeline. It merges nothing yet.
+        """Puts the plan on the timeline. It merges nothing yet.
 
+        Plans again if the table has changed since, or if T follows the clock.
         If there is nothing to do, it writes nothing, and `idle` of the returned plan states the reason. A plan without
         operations only publishes its cut, and stock Hudi fails on it. So it is put only with `is_for_later=False`, for a
         caller that executes it at once.
         """
-        return _schedule(self._application, _plan_of(plan).request, is_for_later=is_for_later)
+        given = _plan_of(plan)
+        return _schedule(self._application, given.request, given.draft, is_for_later=is_for_later)
 
     def compact(
         self,
@@ -187,12 +190,14 @@ class Table(TableWrites, TableSchema, TableMaintenance):
         given = Overrides(before, data_latency_seconds, cut, link_mode, align, time_zone)
         if plan is not None and given != Overrides():
             raise ConfigError("pass either a plan, or its arguments")
-        request = compaction_request(self.options, given) if plan is None else _plan_of(plan).request
+        planned = None if plan is None else _plan_of(plan)
+        request = compaction_request(self.options, given) if planned is None else planned.request
         with self._application.traced("compact"):
             ended = self.resume(engine=engine, progress=progress)
             # On the same engine, which thereby shows that it can merge the table.
             application = self._on(engine)
-            scheduled = _schedule(application, request, is_for_later=False)
+            drafted = None if planned is None else planned.draft
+            scheduled = _schedule(application, request, drafted, is_for_later=False)
             if scheduled.idle is None:
                 result = _execute(application, scheduled, progress)
             elif scheduled.is_reached:
@@ -365,10 +370,12 @@ def _plan_of(plan: object) -> "Plan":
     return plan
 
 
-def _schedule(application: Application, request: CompactionRequest, *, is_for_later: bool) -> "Plan":
+def _schedule(
+    application: Application, request: CompactionRequest, drafted: "DraftPlan | None", *, is_for_later: bool
+) -> "Plan":
     from eventide.results.plan import Plan
 
-    draft = application.scheduler.schedule(request, is_for_later=is_for_later)
+    draft = application.scheduler.schedule(request, is_for_later=is_for_later, drafted=drafted)
     return Plan(request, draft, application.offending.read)
 
 

@@ -96,7 +96,7 @@ class CompactionDrafter:
         """The draft of a copy-on-write table: nothing to do, whatever the request."""
         schema = state.known_schema or AvroSchema.of("")
         plan = plan_whole_slices((), unused_instant(state, self.files.clock), schema)
-        return DraftPlan(plan, "none", None, COMPLETE, 0, (), None, nothing=_COPY_ON_WRITE)
+        return DraftPlan(state, plan, "none", None, COMPLETE, 0, (), None, nothing=_COPY_ON_WRITE)
 
     def _by_event_time(
         self,
@@ -152,6 +152,7 @@ class CompactionDrafter:
         if picked.now and state.config.layout.records_completion_times:
             notes += note_on_savepoints(state.timeline, plan.instant)
         return DraftPlan(
+            state,
             plan,
             str(strategy),
             is_due,
@@ -240,6 +241,7 @@ class CompactionDrafter:
         reason = f"{strategy} takes the whole slice"
         plan = plan_whole_slices(chosen, moment.instant, state.schema, with_logs, reason=reason)
         return DraftPlan(
+            state,
             plan,
             str(strategy),
             is_due,

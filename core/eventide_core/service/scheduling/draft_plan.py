@@ -30,9 +30,9 @@ PutPlan: TypeAlias = tuple[CompactionPlan, TableState]
 class DraftPlan:
     """A plan that is not on the timeline, the freshness it will reach, and what else its execution will do.
 
-    `plan` has no operations if there is nothing to do. `strategy` is its name for people. `predicted` is the freshness once
-    it has run, if nothing is written meanwhile. `untouched_slices` counts the slices with log files that it leaves as they
-    are. `notes` are sentences for the user about what it can't do.
+    `state` is that of the table when it was drafted. `plan` has no operations if there is nothing to do. `strategy` is its
+    name for people. `predicted` is the freshness once it has run, if nothing is written meanwhile. `untouched_slices` counts
+    the slices with log files that it leaves as they are. `notes` are sentences for the user about what it can't do.
 
     `due` is the trigger's answer, None if the user requested a T; `published_ms` the cut that is published already;
     `is_reached`: everything before the T that was requested is compacted already, and nothing is planned. `offending` are
@@ -44,6 +44,7 @@ class DraftPlan:
     scheduler has put, to be run at once.
     """
 
+    state: TableState = field(repr=False, compare=False)
     plan: CompactionPlan
     strategy: str
     due: Due | None
@@ -60,6 +61,11 @@ class DraftPlan:
     nothing: str | None = None
     exactness: Exactness | None = None
     put: PutPlan | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def is_to_put(self) -> bool:
+        """Whether it can be put on the timeline as it is."""
+        return self.idle is None and self.waits_for is None
 
     @property
     def idle(self) -> str | None:

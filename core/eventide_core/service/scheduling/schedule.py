@@ -6,6 +6,7 @@ undoes.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
@@ -13,7 +14,7 @@ from typing import TypeVar
 from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.action.compaction.trigger import check_trigger
 from eventide_core.config import LinkChoice
-from eventide_core.errors import BusyError, LockLostError, MetadataTableBusyError, RefusedError
+from eventide_core.errors import BusyError, LockLostError, MetadataTableBusyError, MissingFileError, RefusedError
 from eventide_core.ports import Capability, Clock, Engine, TableLock
 from eventide_core.service.facts.moments import local_instant_time
 from eventide_core.service.scheduling.draft import CompactionDrafter
@@ -26,6 +27,7 @@ from eventide_core.service.state.table_files import TableFiles
 from eventide_core.service.transaction.action import Fate, Put
 from eventide_core.service.transaction.steps import Kind
 from eventide_core.table.records.record_shape import RecordShape
+from eventide_core.table.settings.metadata_table import RowChange
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.instant import Action, Instant, State
 
@@ -35,6 +37,7 @@ GAP_WAIT_MS = 1_000
 """How long a plan that may be made beside open writes waits for a gap, because then less is left over."""
 
 T = TypeVar("T")
+D = TypeVar("D", bound=DraftPlan | None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,43 +71,64 @@ class CompactionScheduler:
             return replace(draft, waits_for=str(busy))
         return draft
 
-    def schedule(self, request: CompactionRequest, *, is_for_later: bool = False) -> DraftPlan:
+    def schedule(
+        self, request: CompactionRequest, *, is_for_later: bool = False, drafted: DraftPlan | None = None
+    ) -> DraftPlan:
         """Makes the plan, and puts it on the timeline unless the draft has nothing to do; then `put` is what it put.
 
-        `is_for_later`: the plan is not executed immediately, so it must be one that Hudi can also run. Waits, as long
-        as configured, if open writes leave no quiet moment. Raises BusyError after that time, if another pending
-        action excludes a plan, or if another scheduler was faster. Raises RefusedError beside a stream of Hudi that may
-        compact the table itself.
+        `drafted` is what `plan` returned for this request: it is put as it is if the table is unchanged. `is_for_later`:
+        the plan is not executed immediately, so it must be one that Hudi can also run. Waits, as long as configured, if
+        open writes leave no quiet moment. Raises BusyError after that time, if another pending action excludes a plan, or
+        if another scheduler was faster. Raises RefusedError beside a stream of Hudi that may compact the table itself.
         """
         if request.link_choice is LinkChoice.HARDLINK and Capability.HARDLINK not in self.files.storage.capabilities:
             raise RefusedError(
                 f"link mode hardlink: the storage of {self.files.storage.root} doesn't support hard links; use copy"
             )
         with self.files.tracer.span("schedule"):
+            # A T that follows the clock has moved since.
+            if drafted is not None and not request.follows_clock:
+                put = self._put_drafted(replace(drafted, is_for_later=is_for_later))
+                if put is not None:
+                    return put
             return read_from(self._load, partial(self._schedule, request, is_for_later=is_for_later))
 
     def _load(self) -> TableState:
         return TableState.load(self.files)
 
+    def _put_drafted(self, draft: DraftPlan) -> DraftPlan | None:
+        """The draft, put on the timeline; None if that needs another one."""
+        if not draft.is_to_put:
+            return None
+        self._check_merger(draft.state)
+        self._let_the_moment_pass(draft)
+        with suppress(LockLostError, MetadataTableBusyError, MissingFileError):
+            put = self._put(draft, lambda _: None)
+            return put if put is not None and put.is_to_put else None
+        return None
+
+    def _check_merger(self, state: TableState) -> None:
+        if state.config.merger is not None:
+            self.engine.map(self.check_merger, [state.shape(None)])
+
     def _schedule(self, request: CompactionRequest, state: TableState, *, is_for_later: bool) -> DraftPlan:
         config = state.config
         if config.is_copy_on_write:
             return self.drafter.draft_of_copy_on_write(state)
-        if config.merger is not None:
-            self.engine.map(self.check_merger, [state.shape(None)])
+        self._check_merger(state)
         limit_ms = self.settings.wait_ms
         gap_ms = min(limit_ms, GAP_WAIT_MS) if self.settings.is_exclusive else limit_ms
         begin_ms = self.files.clock.now_ms()
         waited_ms = 0
         while True:
             make = partial(self._draft, request, is_for_later=is_for_later, is_gap_needed=waited_ms < gap_ms)
-            # The first draft takes no lock. It fills the cache of log file facts, so that the lock is held only
-            # briefly.
+            # The draft takes no lock. If the table changes, the next one knows most log files, so that the lock is held
+            # only briefly.
             draft = once_metadata_table_is_free(partial(make, state), self.files.clock, limit_ms)
-            if draft.idle is None and draft.waits_for is None:
-                self._let_the_moment_pass(state, draft)
+            if draft.is_to_put:
+                self._let_the_moment_pass(draft)
                 try:
-                    draft = self._put(make)
+                    draft = self._put(draft, make)
                 except (LockLostError, MetadataTableBusyError) as busy:
                     draft = replace(draft, waits_for=str(busy))
             if draft.idle is not None or draft.waits_for is None:
@@ -120,12 +144,13 @@ class CompactionScheduler:
                 waited_ms = self.files.clock.now_ms() - begin_ms
             state = self._load()
 
-    def _let_the_moment_pass(self, state: TableState, draft: DraftPlan) -> None:
+    def _let_the_moment_pass(self, draft: DraftPlan) -> None:
         """Version 8 and later: waits until the draft's instant is longer ago than the clock skew.
 
         By then, a writer with an earlier instant has created its file, and the second check finds it. If such a write
         appears later, the plan is rolled back, and a stock writer that has listed its file may fail.
         """
+        state = draft.state
         if state.config.layout.writers_follow_plans:
             return
         since_ms = self.files.clock.now_ms() - self.settings.skew_ms
@@ -144,21 +169,33 @@ class CompactionScheduler:
     def _draft(
         self, request: CompactionRequest, state: TableState, *, is_for_later: bool, is_gap_needed: bool
     ) -> DraftPlan:
+        self._check(state)
+        draft = self.drafter.draft(state, request, is_gap_needed=is_gap_needed)
+        return replace(draft, is_for_later=is_for_later)
+
+    def _check(self, state: TableState) -> None:
         stream = refusal_beside_stream(state, self.settings)
         if stream is not None:
             raise RefusedError(stream)
         check_trigger(state.timeline)
-        draft = self.drafter.draft(state, request, is_gap_needed=is_gap_needed)
-        return replace(draft, is_for_later=is_for_later)
 
-    def _put(self, make: Callable[[TableState], DraftPlan]) -> DraftPlan:
-        """A draft of the table under the lock, put on the timeline unless it is idle or has to wait."""
+    def _put(self, draft: DraftPlan, make: Callable[[TableState], D]) -> DraftPlan | D:
+        """The draft, put on the timeline; what `make` makes if the table under the lock isn't the one that it is of.
+
+        The latter is put unless it is None, is idle or has to wait. Without a change, a draft stays right: its instant is
+        unused and quiet until something happens, and only the metadata table, which is checked again, can change unseen.
+        """
         with self.lock.acquire() as lease:
             state = self._load()
             self.files.sweep(state.config, state.timeline, lease)
-            draft = make(state)
-            if draft.idle is not None or draft.waits_for is not None:
-                return draft
+            if draft.state.is_unchanged_in(state):
+                self._check(state)
+                self.drafter.metadata.check(state.config, RowChange.NONE)
+            else:
+                made = make(state)
+                if made is None or not made.is_to_put:
+                    return made
+                draft = made
             requested = Instant(draft.plan.instant, Action.COMPACTION, State.REQUESTED)
             data = self.files.codec.encode_plan(draft.plan)
             if state.config.layout.writers_follow_plans and self.files.timeline(state.config) != state.timeline:

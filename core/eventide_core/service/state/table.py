@@ -167,6 +167,19 @@ class TableState:
             foreign,
         )
 
+    def is_unchanged_in(self, later: "TableState") -> bool:
+        """Whether a later state has the same settings, actions and files.
+
+        Then it has the same commits, because a file of the timeline never changes.
+        """
+        return (
+            self.config == later.config
+            and self.timeline == later.timeline
+            and self.listing == later.listing
+            and self.foreign == later.foreign
+            and (self.undone, self.ended) == (later.undone, later.ended)
+        )
+
     def own(self, listing: Iterable[DataFile]) -> tuple[DataFile, ...]:
         """The files of a later listing that are the table's."""
         return own_files(listing, self.timeline, self.foreign)
