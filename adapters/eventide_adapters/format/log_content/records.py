@@ -25,7 +25,7 @@ from eventide_adapters.format.log_content.key_versions import (
 from eventide_adapters.format.log_file.blocks import counting_blocks
 from eventide_adapters.format.log_file.event_times import event_time_column, event_times_of, is_before
 from eventide_adapters.format.log_file.ordering_values import orderings_of
-from eventide_adapters.format.log_file.records import BlockReader, DataBlock, DeleteBlock
+from eventide_adapters.format.log_file.records import BlockReader, LogPart
 from eventide_adapters.format.merge.base_merge import merge_columns
 from eventide_adapters.format.merge.key_table import KeyTable
 from eventide_core.ports import SplitSlice, Storage, TimedKey, UnreadableEventTime
@@ -62,8 +62,7 @@ class ArrowRecordContent:
             for part in reader.read(placed):
                 times = event_times_of(part, shape)
                 chosen = pc.greater_equal(times, pa.scalar(since_ms))
-                keys = part.keys if isinstance(part, DeleteBlock) else part.records.column(RECORD_KEY)
-                table = pa.table({"key": keys.filter(chosen), "ms": times.filter(chosen)})
+                table = pa.table({"key": part.keys.filter(chosen), "ms": times.filter(chosen)})
                 table = (
                     table.group_by("key", use_threads=False)
                     .aggregate([("ms", "max")])
@@ -124,14 +123,11 @@ class ArrowRecordContent:
         return key
 
 
-def unreadable_in(
-    path: str, part: DataBlock | DeleteBlock, shape: RecordShape, limit: int
-) -> list[UnreadableEventTime]:
+def unreadable_in(path: str, part: LogPart, shape: RecordShape, limit: int) -> list[UnreadableEventTime]:
     """At most so many records of a part of a block whose event time cannot be read."""
     column = event_time_column(part, shape)
     rows = np.flatnonzero(unreadable_rows(column, event_times_ms(column, shape.event_time_texts)))[:limit].tolist()
-    keys = part.keys if isinstance(part, DeleteBlock) else part.records.column(RECORD_KEY)
-    return [UnreadableEventTime(path, keys[row].as_py(), repr(column[row].as_py())) for row in rows]
+    return [UnreadableEventTime(path, part.keys[row].as_py(), repr(column[row].as_py())) for row in rows]
 
 
 def _base_versions(storage: Storage, path: str | None, shape: RecordShape, keys: Any) -> Iterator[pa.Table]:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -64,6 +64,15 @@ class DataBlock:
     is_first: bool = True
     absent: frozenset[str] | None = None
 
+    @property
+    def keys(self) -> "pa.Array[Any]":
+        """The record keys, if their column is among those requested."""
+        return self.records.column(RECORD_KEY)
+
+    def filter(self, mask: "pa.Array[Any]") -> "DataBlock":
+        """The records for which the mask is true."""
+        return replace(self, records=self.records.filter(mask))
+
 
 @dataclass(frozen=True, slots=True)
 class DeleteBlock:
@@ -79,6 +88,14 @@ class DeleteBlock:
     orderings: "pa.Array[Any]"
     is_first: bool = True
 
+    def filter(self, mask: "pa.Array[Any]") -> "DeleteBlock":
+        """The deletes for which the mask is true."""
+        return replace(self, keys=self.keys.filter(mask), orderings=self.orderings.filter(mask))
+
+
+LogPart: TypeAlias = DataBlock | DeleteBlock
+"""A block, or a part of one."""
+
 
 def iter_log_records(
     storage: Storage,
@@ -89,7 +106,7 @@ def iter_log_records(
     *,
     is_strict: bool,
     note: Callable[[PlacedBlock], None] | None = None,
-) -> Iterator[DataBlock | DeleteBlock]:
+) -> Iterator[LogPart]:
     """The records and deletes of the blocks that count, in reader order.
 
     If `columns` is None, returns all columns, with Hudi's meta fields first. `logs` are (path, size) of one slice in
@@ -105,7 +122,7 @@ def iter_log_records(
 
 def iter_block_records(
     storage: Storage, counting: Iterable[PlacedBlock], shape: RecordShape, columns: Sequence[str] | None
-) -> Iterator[DataBlock | DeleteBlock]:
+) -> Iterator[LogPart]:
     """The records and deletes of blocks that were found before, in their order."""
     reader = BlockReader(storage, shape, columns)
     if storage.is_remote:
@@ -168,11 +185,11 @@ class BlockReader:
         wider = dict.fromkeys([*self._columns, *extra, *self._key_fields])
         self._read_fields = tuple(fields[name] for name in wider)
 
-    def read(self, placed: PlacedBlock) -> Iterator[DataBlock | DeleteBlock]:
+    def read(self, placed: PlacedBlock) -> Iterator[LogPart]:
         """The records of a block, in one or more parts."""
         yield from _numbered(self._parts(placed))
 
-    def read_several(self, several: Sequence[PlacedBlock]) -> Iterator[DataBlock | DeleteBlock]:
+    def read_several(self, several: Sequence[PlacedBlock]) -> Iterator[LogPart]:
         """The records of each block, in one or more parts. If there are several, they are those of `_together`."""
         for placed, records in zip(several, self._decoded(several), strict=True):
             parts = self._parts(placed) if records is None else self._split(placed.instant, records)
@@ -240,7 +257,7 @@ class BlockReader:
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([field.arrow for field in self._read_fields]))
 
-    def _parts(self, placed: PlacedBlock) -> Iterator[DataBlock | DeleteBlock]:
+    def _parts(self, placed: PlacedBlock) -> Iterator[LogPart]:
         match placed.block.block_type:
             case BlockType.DELETE:
                 keys, orderings = decode_delete_block(
@@ -309,7 +326,7 @@ class BlockReader:
                     raise
                 raise RecordDecodeError(f"{placed.place}: its Parquet content cannot be read: {error}") from error
 
-    def _split(self, instant: str, records: pa.RecordBatch) -> Iterator[DataBlock | DeleteBlock]:
+    def _split(self, instant: str, records: pa.RecordBatch) -> Iterator[LogPart]:
         """Separates records and deletes."""
         records = with_record_keys(records, self._key_fields)
         is_deleted = self.deleted_rows(records)
@@ -339,7 +356,7 @@ class BlockReader:
         return DeleteBlock(instant, keys, orderings if self._orders_deletes else pa.nulls(len(keys), orderings.type))
 
 
-def _numbered(parts: Iterable[DataBlock | DeleteBlock]) -> Iterator[DataBlock | DeleteBlock]:
+def _numbered(parts: Iterable[LogPart]) -> Iterator[LogPart]:
     """The parts of one block, of which one is the first."""
     for number, part in enumerate(parts):
         yield part if number == 0 else replace(part, is_first=False)

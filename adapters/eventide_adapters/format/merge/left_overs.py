@@ -12,13 +12,12 @@ from eventide_adapters.format.columns.arrow_numpy import to_arrow
 from eventide_adapters.format.columns.event_times import event_times_ms
 from eventide_adapters.format.log_file.blocks import counting_blocks
 from eventide_adapters.format.log_file.delete_block import encode_delete_block
-from eventide_adapters.format.log_file.event_times import event_times_of, is_before, only
+from eventide_adapters.format.log_file.event_times import event_times_of, is_before
 from eventide_adapters.format.log_file.ordering_values import common_ranks, orderings_of
-from eventide_adapters.format.log_file.records import BlockReader, DataBlock, DeleteBlock
+from eventide_adapters.format.log_file.records import BlockReader, DataBlock, LogPart
 from eventide_adapters.format.merge.base_merge import Tombstones, merge_columns
 from eventide_core.ports import MergeTask, Storage
 from eventide_core.table.records.record_shape import RecordShape
-from eventide_core.table.records.schema import RECORD_KEY
 
 
 class EarlyRecords:
@@ -36,7 +35,7 @@ class EarlyRecords:
         self.parts = 0
         self.live: list[tuple[pa.Array[Any], pa.Array[Any]]] = []
 
-    def __iter__(self) -> Iterator[DataBlock | DeleteBlock]:
+    def __iter__(self) -> Iterator[LogPart]:
         task = self._task
         for left in task.op.left_overs:
             path, before_ms = left.log_file.path, left.merged_before_ms
@@ -53,15 +52,15 @@ class EarlyRecords:
                     is_early = is_before(times, before_ms)
                     self._leave(path, pc.min(times.filter(pa.array(~is_early))).as_py())
                     if is_early.any():
-                        taken = only(part, is_early)
+                        taken = part.filter(pa.array(is_early))
                         self._keep(taken)
                         self.parts += 1
                         yield taken
 
-    def _keep(self, part: DataBlock | DeleteBlock) -> None:
+    def _keep(self, part: LogPart) -> None:
         if self._task.op.carried_name is not None and isinstance(part, DataBlock):
             orderings = orderings_of(part.records, self._task.shape.ordering_fields)
-            self.live.append((part.records.column(RECORD_KEY), orderings))
+            self.live.append((part.keys, orderings))
 
     def _leave(self, path: str, least_ms: int | None) -> None:
         known = self.uncompacted_from_ms[path]
@@ -124,4 +123,4 @@ def _live_records(
             continue  # the header shows that all its records are later
         for block in reader.read(placed):
             if isinstance(block, DataBlock):
-                yield block.records.column(RECORD_KEY), orderings_of(block.records, shape.ordering_fields)
+                yield block.keys, orderings_of(block.records, shape.ordering_fields)

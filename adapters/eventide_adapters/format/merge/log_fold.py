@@ -26,7 +26,7 @@ import pyarrow as pa
 
 from eventide_adapters.format.columns.arrow_numpy import Flags, Numbers, empty_array, null_flags, to_arrow
 from eventide_adapters.format.log_file.ordering_values import LEAST, ordering_type, orderings_of, ranks
-from eventide_adapters.format.log_file.records import DataBlock, DeleteBlock
+from eventide_adapters.format.log_file.records import DataBlock, DeleteBlock, LogPart
 from eventide_adapters.format.merge.custom_fold import fold_custom
 from eventide_adapters.format.merge.key_table import KeyTable
 from eventide_adapters.format.merge.partial_fold import PartialFold, fold_partial, lacking_values, taken
@@ -91,7 +91,7 @@ class FoldedLogFiles:
     @classmethod
     def of(
         cls,
-        blocks: Iterable[DataBlock | DeleteBlock],
+        blocks: Iterable[LogPart],
         schema: pa.Schema,
         shape: RecordShape,
         *,
@@ -102,11 +102,11 @@ class FoldedLogFiles:
         Versions are reduced to winners only when they take at least `held_bytes`.
         """
         log: _Log | None = None
-        waiting, size, limit = list[DataBlock | DeleteBlock](), 0, held_bytes
+        waiting, size, limit = list[LogPart](), 0, held_bytes
         record_count = block_count = 0
         for block in blocks:
             waiting.append(block)
-            record_count += len(block.keys) if isinstance(block, DeleteBlock) else block.records.num_rows
+            record_count += len(block.keys)
             block_count += block.is_first
             size += block.keys.nbytes if isinstance(block, DeleteBlock) else block.records.nbytes
             if size > limit and shape.merge_rule is not MergeRule.HUDI_0X_OVERWRITE_WITH_LATEST:
@@ -153,17 +153,16 @@ class _Log:
     lacking: Mapping[str, Flags]
 
     @classmethod
-    def of(cls, blocks: Sequence[DataBlock | DeleteBlock], schema: pa.Schema, shape: RecordShape) -> "_Log":
+    def of(cls, blocks: Sequence[LogPart], schema: pa.Schema, shape: RecordShape) -> "_Log":
         kind = ordering_type(shape.ordering_fields, {field.name: field.type for field in schema})
         keys: list[pa.Array[Any]] = [empty_array(schema.field(RECORD_KEY).type)]
         parts: list[pa.Array[Any]] = [empty_array(kind)]
         data: list[pa.RecordBatch] = []
         for block in blocks:
+            keys.append(block.keys)
             if isinstance(block, DeleteBlock):
-                keys.append(block.keys)
                 parts.append(block.orderings)
             else:
-                keys.append(block.records.column(RECORD_KEY))
                 parts.append(orderings_of(block.records, shape.ordering_fields))
                 data.append(block.records)
         block_of = np.repeat(np.arange(len(blocks)), [len(part) for part in keys[1:]])
@@ -271,7 +270,7 @@ class _Log:
         return self.data.take(to_arrow(source[is_live])).combine_chunks(), row_of
 
 
-def _lacking(blocks: Sequence[DataBlock | DeleteBlock], rows: pa.Table, shape: RecordShape) -> Mapping[str, Flags]:
+def _lacking(blocks: Sequence[LogPart], rows: pa.Table, shape: RecordShape) -> Mapping[str, Flags]:
     """Which of the rows of these blocks lack which columns."""
     lacking = lacking_values(rows, shape.partial_update)
     parts = [block for block in blocks if isinstance(block, DataBlock)]
