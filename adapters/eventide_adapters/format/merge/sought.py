@@ -63,11 +63,11 @@ class Sought:
         keys = None if shape.key_fields else self.keys
         return RowGroupChoice(slice_read.base_path or "", self.row_filter, self.schema, columns, keys)
 
-    def of_keys(self, blocks: Iterable[LogPart]) -> Iterator[LogPart]:
+    def of_keys(self, parts: Iterable[LogPart]) -> Iterator[LogPart]:
         """The records and deletes of the keys."""
         wanted = pa.array(self.keys or (), pa.string())
-        for block in blocks:
-            yield block.filter(pc.is_in(block.keys, value_set=wanted))
+        for part in parts:
+            yield part.filter(pc.is_in(part.keys, value_set=wanted))
 
     def is_outside(self, storage: Storage, slice_read: SliceRead, shape: RecordShape) -> bool:
         """If footer and block headers show that the filter keeps no row of the slice. Reads no row.

@@ -20,8 +20,9 @@ import pyarrow.parquet as pq
 from eventide_adapters.format.avro.schema import table_fields
 from eventide_adapters.format.base_file.parquet import read_base
 from eventide_adapters.format.columns.arrow_numpy import ArrowType
-from eventide_adapters.format.log_file.blocks import PlacedBlock, counting_blocks
-from eventide_adapters.format.log_file.records import DataBlock, iter_block_records
+from eventide_adapters.format.columns.field_path import top_level
+from eventide_adapters.format.log_file.blocks import counting_blocks
+from eventide_adapters.format.log_file.records import BlockReader, DataBlock
 from eventide_adapters.format.parquet.footer_columns import require_sound_columns
 from eventide_adapters.format.parquet.legacy_calendar import LegacyCalendar
 from eventide_adapters.format.parquet.open_file import OpenBaseFile, open_base
@@ -143,14 +144,11 @@ def log_ranges(
     blocks of another.
     """
     empty = _without_values(pa.schema([field.arrow for field in table_fields(shape.schema)]), columns)
-    tops = list(dict.fromkeys(name.split(".")[0] for name in empty))
-    of_logs: dict[str, list[PlacedBlock]] = {path: [] for path, _ in logs}
-    for placed in counting_blocks(storage, logs, blocks, is_strict=True):
-        of_logs[placed.path].append(placed)
-    ranges: dict[str, dict[str, ColumnRange]] = {}
-    for path, of_log in of_logs.items():
-        parts = iter_block_records(storage, of_log, shape, tops)
-        ranges[path] = _over_all(empty, (part.records for part in parts if isinstance(part, DataBlock)))
+    ranges = {path: empty for path, _ in logs}
+    counting = counting_blocks(storage, logs, blocks, is_strict=True)
+    for placed, part in BlockReader(storage, shape, top_level(empty)).read_each(counting):
+        if isinstance(part, DataBlock):
+            ranges[placed.path] = _over_all(ranges[placed.path], [part.records])
     return ranges
 
 
@@ -177,8 +175,7 @@ def _without_values(schema: pa.Schema, columns: Collection[str]) -> dict[str, Co
 
 
 def _batches(file: OpenBaseFile, columns: list[str]) -> Iterator[pa.RecordBatch]:
-    tops = list(dict.fromkeys(name.split(".")[0] for name in columns))
-    return file.batches(_BATCH_ROWS, tops) if tops else iter(())
+    return file.batches(_BATCH_ROWS, list(top_level(columns))) if columns else iter(())
 
 
 def _type_of(schema: pa.Schema, name: str) -> ArrowType:
