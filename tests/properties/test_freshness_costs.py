@@ -1,7 +1,7 @@
 """The reads of freshness: no log file if write stats suffice, only headers if these suffice, and each log file once."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -9,7 +9,8 @@ import pytest
 
 from eventide import Table
 from eventide.bootstrap import Application, assemble
-from eventide_adapters.format.log_file.records import BlockReader
+from eventide_adapters.format.log_file.blocks import PlacedBlock
+from eventide_adapters.format.log_file.records import BlockReader, LogPart
 from eventide_adapters.storage.faulty import FaultyStorage
 from eventide_adapters.storage.open import open_storage
 from eventide_core.config import (
@@ -62,13 +63,19 @@ def opened(storage: FaultyStorage) -> Counter[str]:
 def decoded(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """The blocks whose content is read from now on."""
     found: list[object] = []
-    read = BlockReader.read
+    read, read_each = BlockReader.read, BlockReader.read_each
 
-    def counting(self: BlockReader, placed: Any) -> Iterable[Any]:
+    def counting(self: BlockReader, placed: PlacedBlock) -> Iterator[LogPart]:
         found.append(placed.place)
         return read(self, placed)
 
+    def counting_each(self: BlockReader, blocks: Iterable[PlacedBlock]) -> Iterator[tuple[PlacedBlock, LogPart]]:
+        for placed, part in read_each(self, blocks):
+            found.append(placed.place)
+            yield placed, part
+
     monkeypatch.setattr(BlockReader, "read", counting)
+    monkeypatch.setattr(BlockReader, "read_each", counting_each)
     return found
 
 

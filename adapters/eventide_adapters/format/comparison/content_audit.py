@@ -28,7 +28,7 @@ from eventide_adapters.format.columns.field_path import column_at, top_level
 from eventide_adapters.format.log_content.records import unreadable_in
 from eventide_adapters.format.log_file.blocks import counting_blocks
 from eventide_adapters.format.log_file.event_times import event_time_range_of
-from eventide_adapters.format.log_file.records import BlockReader, DataBlock, DeleteBlock
+from eventide_adapters.format.log_file.records import BlockReader, DataBlock, LogPart
 from eventide_adapters.format.merge.base_merge import merge_columns
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
 from eventide_adapters.format.parquet.open_file import open_base
@@ -187,8 +187,7 @@ class ArrowContentAudit:
                     if isinstance(part, DataBlock):
                         _valid(part.records, placed.place)
                     if placed.block.block_type is not BlockType.DELETE:
-                        rows = len(part.records) if isinstance(part, DataBlock) else len(part.keys)
-                        of_path[placed.instant] = of_path.get(placed.instant, 0) + rows
+                        of_path[placed.instant] = of_path.get(placed.instant, 0) + len(part.keys)
                     times = _times(part, shape)
                     if times.unreadable_records:
                         _note_unreadable(no_times, placed.path, part, shape, times.unreadable_records)
@@ -251,9 +250,7 @@ def _version(batch: pa.RecordBatch, shape: RecordShape) -> pa.Table:
     return pa.table([*map(batch.column, _VERSION), times], names=[*_VERSION, _EVENT_TIME])
 
 
-def _note_unreadable(
-    stray: dict[str, StrayKeys], path: str, part: DataBlock | DeleteBlock, shape: RecordShape, count: int
-) -> None:
+def _note_unreadable(stray: dict[str, StrayKeys], path: str, part: LogPart, shape: RecordShape, count: int) -> None:
     known = stray.get(path)
     if known is None:
         first = unreadable_in(path, part, shape, 1)[0]
@@ -261,7 +258,7 @@ def _note_unreadable(
     stray[path] = StrayKeys(known.count + count, known.example)
 
 
-def _times(part: DataBlock | DeleteBlock, shape: RecordShape) -> EventTimeRange:
+def _times(part: LogPart, shape: RecordShape) -> EventTimeRange:
     """The event times of a part of a block; none if the table's event-time field is not known."""
     return EventTimeRange(None, None) if shape.event_time_field is None else event_time_range_of(part, shape)
 

@@ -18,10 +18,9 @@ import pyarrow.compute as pc
 
 from eventide_adapters.format.columns.arrow_numpy import null_flags
 from eventide_adapters.format.log_file.ordering_values import orderings_of, ranks
-from eventide_adapters.format.log_file.records import DataBlock, DeleteBlock
+from eventide_adapters.format.log_file.records import DeleteBlock, LogPart
 from eventide_core.table.records.key_history import KeyHistory
 from eventide_core.table.records.record_order import Version
-from eventide_core.table.records.schema import RECORD_KEY
 
 _FLAGS = ("is_delete", "is_partial", "is_early")
 
@@ -31,12 +30,12 @@ def versions_of_keys(keys: Any, orderings: Any, *, is_delete: bool = False, is_p
     return pa.table([keys, orderings, *flags], names=["key", "ordering", *_FLAGS])
 
 
-def versions_of_block(block: DataBlock | DeleteBlock, ordering_fields: Sequence[str], *, is_partial: bool) -> pa.Table:
+def versions_of_block(block: LogPart, ordering_fields: Sequence[str], *, is_partial: bool) -> pa.Table:
     """The versions in a part of a block from `BlockReader`. `is_partial`: any record may take columns."""
     if isinstance(block, DeleteBlock):
         return versions_of_keys(block.keys, block.orderings, is_delete=True)
-    keys, orderings = block.records.column(RECORD_KEY), orderings_of(block.records, ordering_fields)
-    return versions_of_keys(keys, orderings, is_partial=is_partial or block.absent is not None)
+    orderings = orderings_of(block.records, ordering_fields)
+    return versions_of_keys(block.keys, orderings, is_partial=is_partial or block.absent is not None)
 
 
 def all_versions(parts: Iterable[pa.Table], ordering: pa.DataType) -> pa.Table:

@@ -8,12 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.avro.event_time_properties import event_times_in_header
 from eventide_adapters.format.avro.schema import table_fields
 from eventide_adapters.format.base_file.parquet import read_base
 from eventide_adapters.format.columns.event_times import event_times_ms, unreadable_rows
 from eventide_adapters.format.columns.field_path import top_level
-from eventide_adapters.format.log_content.event_times import BlockEventTimes
 from eventide_adapters.format.log_content.key_versions import (
     all_versions,
     common_keys,
@@ -25,7 +23,7 @@ from eventide_adapters.format.log_content.key_versions import (
 from eventide_adapters.format.log_file.blocks import counting_blocks
 from eventide_adapters.format.log_file.event_times import event_time_column, event_times_of, is_before
 from eventide_adapters.format.log_file.ordering_values import orderings_of
-from eventide_adapters.format.log_file.records import BlockReader, DataBlock, DeleteBlock
+from eventide_adapters.format.log_file.records import BlockReader, LogPart, iter_log_records
 from eventide_adapters.format.merge.base_merge import merge_columns
 from eventide_adapters.format.merge.key_table import KeyTable
 from eventide_core.ports import SplitSlice, Storage, TimedKey, UnreadableEventTime
@@ -43,34 +41,32 @@ class ArrowRecordContent:
     storage: Storage
 
     def count_before(self, log: LogFile, shape: RecordShape, threshold_ms: int, blocks: BlockFilter) -> int:
-        reader = BlockEventTimes.of(self.storage, shape).reader
-        count = 0
-        for placed in counting_blocks(self.storage, [(log.path, log.size)], blocks, is_strict=True):
-            for part in reader.read(placed):
-                count += pc.less(event_times_of(part, shape), pa.scalar(threshold_ms)).true_count
-        return count
+        columns = top_level([shape.require_event_time_field(self.storage.root)])
+        parts = iter_log_records(self.storage, [(log.path, log.size)], shape, blocks, columns, is_strict=True)
+        return sum(pc.less(event_times_of(part, shape), pa.scalar(threshold_ms)).true_count for part in parts)
 
     def latest_keys(
         self, log: LogFile, shape: RecordShape, since_ms: int, limit: int, blocks: BlockFilter
     ) -> tuple[TimedKey, ...]:
         columns = top_level([*merge_columns(shape), shape.require_event_time_field(self.storage.root)])
-        reader, latest = BlockReader(self.storage, shape, columns), dict[str, int]()
-        for placed in counting_blocks(self.storage, [(log.path, log.size)], blocks, is_strict=False):
-            known = event_times_in_header(placed.block, shape.event_time_source)
-            if known is not None and (known.max_ms is None or known.max_ms < since_ms):
-                continue
-            for part in reader.read(placed):
-                times = event_times_of(part, shape)
-                chosen = pc.greater_equal(times, pa.scalar(since_ms))
-                keys = part.keys if isinstance(part, DeleteBlock) else part.records.column(RECORD_KEY)
-                table = pa.table({"key": keys.filter(chosen), "ms": times.filter(chosen)})
-                table = (
-                    table.group_by("key", use_threads=False)
-                    .aggregate([("ms", "max")])
-                    .sort_by([("ms_max", "descending")])
-                )
-                for row in table.slice(0, limit).to_pylist():
-                    latest[row["key"]] = max(row["ms_max"], latest.get(row["key"], row["ms_max"]))
+        latest = dict[str, int]()
+        for part in iter_log_records(
+            self.storage,
+            [(log.path, log.size)],
+            shape,
+            blocks,
+            columns,
+            is_strict=False,
+            is_wanted=lambda times: times.max_ms is not None and times.max_ms >= since_ms,
+        ):
+            event_times = event_times_of(part, shape)
+            chosen = pc.greater_equal(event_times, pa.scalar(since_ms))
+            table = pa.table({"key": part.keys.filter(chosen), "ms": event_times.filter(chosen)})
+            table = (
+                table.group_by("key", use_threads=False).aggregate([("ms", "max")]).sort_by([("ms_max", "descending")])
+            )
+            for row in table.slice(0, limit).to_pylist():
+                latest[row["key"]] = max(row["ms_max"], latest.get(row["key"], row["ms_max"]))
         worst = sorted(latest.items(), key=lambda pair: (-pair[1], pair[0]))[:limit]
         return tuple(TimedKey(key, time) for key, time in worst)
 
@@ -78,15 +74,19 @@ class ArrowRecordContent:
         self, log: LogFile, shape: RecordShape, limit: int, blocks: BlockFilter
     ) -> tuple[UnreadableEventTime, ...]:
         columns = top_level([RECORD_KEY, shape.require_event_time_field(self.storage.root)])
-        reader, unreadable = BlockReader(self.storage, shape, columns), list[UnreadableEventTime]()
-        for placed in counting_blocks(self.storage, [(log.path, log.size)], blocks, is_strict=False):
-            known = event_times_in_header(placed.block, shape.event_time_source)
-            if known is not None and not known.unreadable_records:
-                continue
-            for part in reader.read(placed):
-                unreadable += unreadable_in(log.path, part, shape, limit - len(unreadable))
-                if len(unreadable) == limit:
-                    return tuple(unreadable)
+        unreadable = list[UnreadableEventTime]()
+        for part in iter_log_records(
+            self.storage,
+            [(log.path, log.size)],
+            shape,
+            blocks,
+            columns,
+            is_strict=False,
+            is_wanted=lambda times: times.unreadable_records > 0,
+        ):
+            unreadable += unreadable_in(log.path, part, shape, limit - len(unreadable))
+            if len(unreadable) == limit:
+                break
         return tuple(unreadable)
 
     def key_histories(
@@ -100,14 +100,14 @@ class ArrowRecordContent:
             columns = top_level([*columns, shape.event_time_field])
         reader = BlockReader(self.storage, shape, columns)
         sides: dict[bool, list[pa.Table]] = {True: [], False: []}
-        for placed in counting_blocks(self.storage, [(log.path, log.size) for log in logs], blocks, is_strict=True):
+        counting = counting_blocks(self.storage, [(log.path, log.size) for log in logs], blocks, is_strict=True)
+        for placed, part in reader.read_each(counting):
             is_merged = placed.path in merged_paths
-            for part in reader.read(placed):
-                versions = versions_of_block(part, shape.ordering_fields, is_partial=shape.partial_update is not None)
-                if early_before_ms is not None and not is_merged and placed.path not in split.above:
-                    is_early = pa.array(is_before(event_times_of(part, shape), early_before_ms))
-                    versions = versions.set_column(versions.num_columns - 1, "is_early", is_early)
-                sides[is_merged].append(versions)
+            versions = versions_of_block(part, shape.ordering_fields, is_partial=shape.partial_update is not None)
+            if early_before_ms is not None and not is_merged and placed.path not in split.above:
+                is_early = pa.array(is_before(event_times_of(part, shape), early_before_ms))
+                versions = versions.set_column(versions.num_columns - 1, "is_early", is_early)
+            sides[is_merged].append(versions)
         left, right = (all_versions(sides[is_merged], reader.ordering_type) for is_merged in (True, False))
         keys = common_keys(left, right, only_deleted=only_deleted)
         if not len(keys):
@@ -124,14 +124,11 @@ class ArrowRecordContent:
         return key
 
 
-def unreadable_in(
-    path: str, part: DataBlock | DeleteBlock, shape: RecordShape, limit: int
-) -> list[UnreadableEventTime]:
+def unreadable_in(path: str, part: LogPart, shape: RecordShape, limit: int) -> list[UnreadableEventTime]:
     """At most so many records of a part of a block whose event time cannot be read."""
     column = event_time_column(part, shape)
     rows = np.flatnonzero(unreadable_rows(column, event_times_ms(column, shape.event_time_texts)))[:limit].tolist()
-    keys = part.keys if isinstance(part, DeleteBlock) else part.records.column(RECORD_KEY)
-    return [UnreadableEventTime(path, keys[row].as_py(), repr(column[row].as_py())) for row in rows]
+    return [UnreadableEventTime(path, part.keys[row].as_py(), repr(column[row].as_py())) for row in rows]
 
 
 def _base_versions(storage: Storage, path: str | None, shape: RecordShape, keys: Any) -> Iterator[pa.Table]:

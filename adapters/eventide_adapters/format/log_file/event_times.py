@@ -5,8 +5,6 @@ value is null, the delete has no event time. A record without an event time, or 
 before every threshold.
 """
 
-from dataclasses import replace
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -15,22 +13,22 @@ from eventide_adapters.format.columns.arrow_numpy import ArrowColumn
 from eventide_adapters.format.columns.event_times import event_time_range, event_times_ms
 from eventide_adapters.format.columns.field_path import column_at
 from eventide_adapters.format.log_file.ordering_values import ordering_of_fields
-from eventide_adapters.format.log_file.records import DataBlock, DeleteBlock
+from eventide_adapters.format.log_file.records import DataBlock, LogPart
 from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.records.record_shape import RecordShape
 
 
-def event_times_of(part: DataBlock | DeleteBlock, shape: RecordShape) -> pa.Int64Array:
+def event_times_of(part: LogPart, shape: RecordShape) -> pa.Int64Array:
     """The event times in epoch milliseconds; null for none, and for unreadable ones."""
     return event_times_ms(event_time_column(part, shape), shape.event_time_texts)
 
 
-def event_time_range_of(part: DataBlock | DeleteBlock, shape: RecordShape) -> EventTimeRange:
+def event_time_range_of(part: LogPart, shape: RecordShape) -> EventTimeRange:
     """The range of the part's event times."""
     return event_time_range(event_time_column(part, shape), shape.event_time_texts)
 
 
-def event_time_column(part: DataBlock | DeleteBlock, shape: RecordShape) -> ArrowColumn:
+def event_time_column(part: LogPart, shape: RecordShape) -> ArrowColumn:
     """The values that hold the event times. The part must include the event-time column."""
     assert shape.event_time_field is not None, "event times of a table whose event-time field is not known"
     if isinstance(part, DataBlock):
@@ -44,11 +42,3 @@ def is_before(times: pa.Int64Array, threshold_ms: int) -> npt.NDArray[np.bool_]:
     """Which of these event times are before the threshold. Nulls are."""
     known = times.is_valid().to_numpy(zero_copy_only=False)
     return np.asarray(~known | (times.fill_null(threshold_ms).to_numpy(zero_copy_only=False) < threshold_ms), np.bool_)
-
-
-def only(part: DataBlock | DeleteBlock, mask: npt.NDArray[np.bool_]) -> DataBlock | DeleteBlock:
-    """The records or deletes of the part that the mask selects."""
-    chosen = pa.array(mask)
-    if isinstance(part, DataBlock):
-        return replace(part, records=part.records.filter(chosen))
-    return replace(part, keys=part.keys.filter(chosen), orderings=part.orderings.filter(chosen))

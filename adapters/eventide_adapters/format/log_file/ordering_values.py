@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.columns.arrow_numpy import Numbers, null_flags, to_arrow, to_numbers
+from eventide_adapters.format.columns.arrow_numpy import Flags, Numbers, null_flags, to_arrow, to_numbers
 from eventide_adapters.format.columns.field_path import column_at, type_at
 from eventide_core.errors import UnsupportedTableError
 
@@ -75,6 +75,15 @@ def common_ranks(one: "pa.Array[Any]", other: "pa.Array[Any]") -> tuple[Numbers,
     """The ranks of two columns of one type, comparable across the columns."""
     both = ranks(pa.concat_arrays([one, other]))
     return both[: len(one)], both[len(one) :]
+
+
+def later_wins(earlier: "pa.Array[Any]", later: "pa.Array[Any]", is_natural_delete: Flags) -> Flags:
+    """Of pairs of versions, whether the later one stays if event time orders them. On a tie, it does.
+
+    `is_natural_delete`: one of the two is a delete in natural order; then the later one stays, too.
+    """
+    of_later, of_earlier = common_ranks(later, earlier)
+    return np.asarray((of_later >= of_earlier) | is_natural_delete, np.bool_)
 
 
 def _ranks_of_fields(values: pa.StructArray) -> Numbers:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from eventide_adapters.format.avro.column_resolution import check_columns, resolve_columns
 from eventide_adapters.format.avro.decode import DECODED_BYTES, count_of_whole, iter_avro_block, join_contents
-from eventide_adapters.format.avro.event_time_properties import without_event_times
+from eventide_adapters.format.avro.event_time_properties import event_times_in_header, without_event_times
 from eventide_adapters.format.avro.reading_limits import check_parquet, is_lack_of_resources, within_memory
 from eventide_adapters.format.avro.schema import AvroField, record_fields, table_fields
 from eventide_adapters.format.base_file.virtual_key import with_record_keys
@@ -43,6 +43,7 @@ from eventide_core.ports import Storage
 from eventide_core.table.files.log_block import BlockType, HeaderKey
 from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.records.column_names import FileColumns
+from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.records.record_shape import RecordShape, refusal_of_partial_updates
 from eventide_core.table.records.schema import IS_DELETED, RECORD_KEY, AvroSchema
 
@@ -64,6 +65,15 @@ class DataBlock:
     is_first: bool = True
     absent: frozenset[str] | None = None
 
+    @property
+    def keys(self) -> "pa.Array[Any]":
+        """The record keys, if their column is among those requested."""
+        return self.records.column(RECORD_KEY)
+
+    def filter(self, mask: "pa.Array[Any]") -> "DataBlock":
+        """The records for which the mask is true."""
+        return replace(self, records=self.records.filter(mask))
+
 
 @dataclass(frozen=True, slots=True)
 class DeleteBlock:
@@ -79,6 +89,14 @@ class DeleteBlock:
     orderings: "pa.Array[Any]"
     is_first: bool = True
 
+    def filter(self, mask: "pa.Array[Any]") -> "DeleteBlock":
+        """The deletes for which the mask is true."""
+        return replace(self, keys=self.keys.filter(mask), orderings=self.orderings.filter(mask))
+
+
+LogPart: TypeAlias = DataBlock | DeleteBlock
+"""A block, or a part of one."""
+
 
 def iter_log_records(
     storage: Storage,
@@ -88,29 +106,25 @@ def iter_log_records(
     columns: Sequence[str] | None,
     *,
     is_strict: bool,
-    note: Callable[[PlacedBlock], None] | None = None,
-) -> Iterator[DataBlock | DeleteBlock]:
+    is_wanted: Callable[[EventTimeRange], bool] | None = None,
+) -> Iterator[LogPart]:
     """The records and deletes of the blocks that count, in reader order.
 
     If `columns` is None, returns all columns, with Hudi's meta fields first. `logs` are (path, size) of one slice in
-    reader order. `note` is called with each block, before any is read. Raises MissingFileError, CorruptLogBlockError (for a
-    torn block, only if strict), RecordDecodeError, UnsupportedLogFormatError, UnsupportedTableError.
+    reader order. A block whose header states its range of event times is read only if `is_wanted` is true for the range.
+    Raises MissingFileError, CorruptLogBlockError (for a torn block, only if strict), RecordDecodeError,
+    UnsupportedLogFormatError, UnsupportedTableError.
     """
-    counting = counting_blocks(storage, logs, blocks, is_strict=is_strict)
-    if note is not None:
-        for placed in counting:
-            note(placed)
-    yield from iter_block_records(storage, counting, shape, columns)
+    counting: Iterable[PlacedBlock] = counting_blocks(storage, logs, blocks, is_strict=is_strict)
+    if is_wanted is not None:
+        counting = (placed for placed in counting if _may_be_wanted(placed, shape, is_wanted))
+    for _, part in BlockReader(storage, shape, columns).read_each(counting):
+        yield part
 
 
-def iter_block_records(
-    storage: Storage, counting: Iterable[PlacedBlock], shape: RecordShape, columns: Sequence[str] | None
-) -> Iterator[DataBlock | DeleteBlock]:
-    """The records and deletes of blocks that were found before, in their order."""
-    reader = BlockReader(storage, shape, columns)
-    if storage.is_remote:
-        counting = responses(storage, partial(_with_content, storage), counting, _bytes_to_read)
-    yield from itertools.chain.from_iterable(map(reader.read_several, _together(counting)))
+def _may_be_wanted(placed: PlacedBlock, shape: RecordShape, is_wanted: Callable[[EventTimeRange], bool]) -> bool:
+    times = event_times_in_header(placed.block, shape.event_time_source)
+    return times is None or is_wanted(times)
 
 
 def _together(blocks: Iterable[PlacedBlock]) -> Iterator[list[PlacedBlock]]:
@@ -168,15 +182,19 @@ class BlockReader:
         wider = dict.fromkeys([*self._columns, *extra, *self._key_fields])
         self._read_fields = tuple(fields[name] for name in wider)
 
-    def read(self, placed: PlacedBlock) -> Iterator[DataBlock | DeleteBlock]:
+    def read(self, placed: PlacedBlock) -> Iterator[LogPart]:
         """The records of a block, in one or more parts."""
         yield from _numbered(self._parts(placed))
 
-    def read_several(self, several: Sequence[PlacedBlock]) -> Iterator[DataBlock | DeleteBlock]:
-        """The records of each block, in one or more parts. If there are several, they are those of `_together`."""
-        for placed, records in zip(several, self._decoded(several), strict=True):
-            parts = self._parts(placed) if records is None else self._split(placed.instant, records)
-            yield from _numbered(parts)
+    def read_each(self, blocks: Iterable[PlacedBlock]) -> Iterator[tuple[PlacedBlock, LogPart]]:
+        """The records of blocks in their order, each part beside its block. Of a remote storage, reads blocks ahead."""
+        if self._storage.is_remote:
+            blocks = responses(self._storage, partial(_with_content, self._storage), blocks, _bytes_to_read)
+        for several in _together(blocks):
+            for placed, records in zip(several, self._decoded(several), strict=True):
+                parts = self._parts(placed) if records is None else self._split(placed.instant, records)
+                for part in _numbered(parts):
+                    yield placed, part
 
     def _decoded(self, several: Sequence[PlacedBlock]) -> Sequence[pa.RecordBatch | None]:
         """The records of each block, decoded together; all None if they have to be read one by one."""
@@ -240,7 +258,7 @@ class BlockReader:
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([field.arrow for field in self._read_fields]))
 
-    def _parts(self, placed: PlacedBlock) -> Iterator[DataBlock | DeleteBlock]:
+    def _parts(self, placed: PlacedBlock) -> Iterator[LogPart]:
         match placed.block.block_type:
             case BlockType.DELETE:
                 keys, orderings = decode_delete_block(
@@ -309,7 +327,7 @@ class BlockReader:
                     raise
                 raise RecordDecodeError(f"{placed.place}: its Parquet content cannot be read: {error}") from error
 
-    def _split(self, instant: str, records: pa.RecordBatch) -> Iterator[DataBlock | DeleteBlock]:
+    def _split(self, instant: str, records: pa.RecordBatch) -> Iterator[LogPart]:
         """Separates records and deletes."""
         records = with_record_keys(records, self._key_fields)
         is_deleted = self.deleted_rows(records)
@@ -339,7 +357,7 @@ class BlockReader:
         return DeleteBlock(instant, keys, orderings if self._orders_deletes else pa.nulls(len(keys), orderings.type))
 
 
-def _numbered(parts: Iterable[DataBlock | DeleteBlock]) -> Iterator[DataBlock | DeleteBlock]:
+def _numbered(parts: Iterable[LogPart]) -> Iterator[LogPart]:
     """The parts of one block, of which one is the first."""
     for number, part in enumerate(parts):
         yield part if number == 0 else replace(part, is_first=False)

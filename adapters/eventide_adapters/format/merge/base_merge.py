@@ -25,8 +25,7 @@ import pyarrow.compute as pc
 from eventide_adapters.format.avro.schema import table_fields
 from eventide_adapters.format.columns.arrow_numpy import Flags, Numbers, to_arrow
 from eventide_adapters.format.columns.field_path import top_level
-from eventide_adapters.format.log_file.ordering_values import common_ranks, orderings_of
-from eventide_adapters.format.merge.custom_fold import newer_wins
+from eventide_adapters.format.log_file.ordering_values import later_wins, orderings_of
 from eventide_adapters.format.merge.key_table import KeyTable
 from eventide_adapters.format.merge.log_fold import FoldedLogFiles
 from eventide_adapters.format.merge.partial_fold import lacking_values, taken
@@ -250,18 +249,13 @@ class SliceMerge:
 
     def _beats_base(self, keys: npt.NDArray[np.int32], batch: pa.RecordBatch, rows: Numbers) -> Flags:
         """Whether the log files' versions replace these rows of the base. A record that is merged with its row does."""
-        merger = self.shape.merger
-        if merger is not None:
-            is_record = ~self.folded.is_delete[keys]
-            met = orderings_of(batch.take(to_arrow(rows)), self.shape.ordering_fields)
-            natural = self.folded.is_natural_delete[keys]
-            return newer_wins(merger, met, self.folded.orderings.take(to_arrow(keys)), natural) | is_record
-        if self.shape.merge_rule is not MergeRule.EVENT_TIME_ORDERING or not self.shape.ordering_fields:
+        merger, fields = self.shape.merger, self.shape.ordering_fields
+        rule = self.shape.merge_rule if merger is None else merger.delete_rule
+        if rule is not MergeRule.EVENT_TIME_ORDERING or not fields:
             return np.ones(len(keys), np.bool_)
-        fields = self.shape.ordering_fields
         met = orderings_of(batch.select(list(top_level(fields))).take(to_arrow(rows)), fields)
-        newer, older = common_ranks(self.folded.orderings.take(to_arrow(keys)), met)
-        return np.asarray((newer >= older) | self.folded.is_natural_delete[keys], np.bool_)
+        wins = later_wins(met, self.folded.orderings.take(to_arrow(keys)), self.folded.is_natural_delete[keys])
+        return wins if merger is None else wins | ~self.folded.is_delete[keys]
 
 
 def _taken_once(rows: pa.Table, places: Numbers) -> pa.Table:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventide_adapters.format.columns.arrow_numpy import Flags, Numbers
-from eventide_adapters.format.log_file.ordering_values import common_ranks, orderings_of
+from eventide_adapters.format.log_file.ordering_values import later_wins, orderings_of
 from eventide_adapters.format.merge.record_mergers import merge_rows
 from eventide_core.table.records.custom_merger import CustomMerger
 from eventide_core.table.records.record_order import MergeRule
@@ -35,17 +35,6 @@ class CustomFold:
     orderings: "pa.Array[Any]"
     row: Numbers
     data: pa.Table
-
-
-def newer_wins(merger: CustomMerger, older: "pa.Array[Any]", newer: "pa.Array[Any]", is_natural_delete: Flags) -> Flags:
-    """Whether the newer version stays of pairs with a delete, by their ordering values.
-
-    `is_natural_delete`: either version is a delete in natural order.
-    """
-    if merger.delete_rule is MergeRule.COMMIT_TIME_ORDERING:
-        return np.ones(len(newer), np.bool_)
-    of_newer, of_older = common_ranks(newer, older)
-    return np.asarray((of_newer >= of_older) | is_natural_delete, np.bool_)
 
 
 def fold_custom(
@@ -74,10 +63,11 @@ def fold_custom(
         are_records = (rows[keys] >= 0) & (row[newer] >= 0)
 
         with_delete, later = keys[~are_records], newer[~are_records]
-        natural = is_natural_delete[later] | is_natural_delete[last[with_delete]]
-        older = _values(_take(ordered, made_ordered, place[with_delete]))
-        wins = newer_wins(merger, older, orderings.take(later), natural)
-        with_delete, later = with_delete[wins], later[wins]
+        if merger.delete_rule is MergeRule.EVENT_TIME_ORDERING:
+            natural = is_natural_delete[later] | is_natural_delete[last[with_delete]]
+            older = _values(_take(ordered, made_ordered, place[with_delete]))
+            wins = later_wins(older, orderings.take(later), natural)
+            with_delete, later = with_delete[wins], later[wins]
         rows[with_delete], last[with_delete], place[with_delete] = row[later], later, later
 
         merged, later = keys[are_records], newer[are_records]

@@ -7,18 +7,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.avro.event_time_properties import event_times_in_header
 from eventide_adapters.format.columns.arrow_numpy import to_arrow
 from eventide_adapters.format.columns.event_times import event_times_ms
-from eventide_adapters.format.log_file.blocks import counting_blocks
 from eventide_adapters.format.log_file.delete_block import encode_delete_block
-from eventide_adapters.format.log_file.event_times import event_times_of, is_before, only
+from eventide_adapters.format.log_file.event_times import event_times_of, is_before
 from eventide_adapters.format.log_file.ordering_values import common_ranks, orderings_of
-from eventide_adapters.format.log_file.records import BlockReader, DataBlock, DeleteBlock
+from eventide_adapters.format.log_file.records import DataBlock, LogPart, iter_log_records
 from eventide_adapters.format.merge.base_merge import Tombstones, merge_columns
 from eventide_core.ports import MergeTask, Storage
+from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.records.record_shape import RecordShape
-from eventide_core.table.records.schema import RECORD_KEY
 
 
 class EarlyRecords:
@@ -30,38 +28,42 @@ class EarlyRecords:
     """
 
     def __init__(self, storage: Storage, task: MergeTask, columns: Sequence[str]) -> None:
-        self._storage, self._task = storage, task
-        self._reader = BlockReader(storage, task.shape, columns)
+        self._storage, self._task, self._columns = storage, task, columns
         self.uncompacted_from_ms: dict[str, int | None] = {}
         self.parts = 0
         self.live: list[tuple[pa.Array[Any], pa.Array[Any]]] = []
 
-    def __iter__(self) -> Iterator[DataBlock | DeleteBlock]:
-        task = self._task
-        for left in task.op.left_overs:
-            path, before_ms = left.log_file.path, left.merged_before_ms
-            if before_ms is None:
-                continue
-            self.uncompacted_from_ms[path] = None
-            for placed in counting_blocks(self._storage, [(path, left.log_file.size)], task.blocks, is_strict=True):
-                claimed = event_times_in_header(placed.block, task.shape.event_time_source)
-                if claimed is not None and not claimed.starts_before(before_ms):
-                    self._leave(path, claimed.min_ms)
-                    continue  # the header shows that it has no early record
-                for part in self._reader.read(placed):
-                    times = event_times_of(part, task.shape)
-                    is_early = is_before(times, before_ms)
-                    self._leave(path, pc.min(times.filter(pa.array(~is_early))).as_py())
-                    if is_early.any():
-                        taken = only(part, is_early)
-                        self._keep(taken)
-                        self.parts += 1
-                        yield taken
+    def __iter__(self) -> Iterator[LogPart]:
+        for left in self._task.op.left_overs:
+            if left.merged_before_ms is not None:
+                yield from self._before(left.merged_before_ms, left.log_file.path, left.log_file.size)
 
-    def _keep(self, part: DataBlock | DeleteBlock) -> None:
+    def _before(self, threshold_ms: int, path: str, size: int) -> Iterator[LogPart]:
+        """The records of one log file before the threshold."""
+        shape, blocks = self._task.shape, self._task.blocks
+        self.uncompacted_from_ms[path] = None
+
+        def has_early(times: EventTimeRange) -> bool:
+            if not times.starts_before(threshold_ms):
+                self._leave(path, times.min_ms)
+            return times.starts_before(threshold_ms)
+
+        for part in iter_log_records(
+            self._storage, [(path, size)], shape, blocks, self._columns, is_strict=True, is_wanted=has_early
+        ):
+            times = event_times_of(part, shape)
+            is_early = is_before(times, threshold_ms)
+            self._leave(path, pc.min(times.filter(pa.array(~is_early))).as_py())
+            if is_early.any():
+                taken = part.filter(pa.array(is_early))
+                self._keep(taken)
+                self.parts += 1
+                yield taken
+
+    def _keep(self, part: LogPart) -> None:
         if self._task.op.carried_name is not None and isinstance(part, DataBlock):
             orderings = orderings_of(part.records, self._task.shape.ordering_fields)
-            self.live.append((part.records.column(RECORD_KEY), orderings))
+            self.live.append((part.keys, orderings))
 
     def _leave(self, path: str, least_ms: int | None) -> None:
         known = self.uncompacted_from_ms[path]
@@ -116,12 +118,15 @@ def _live_records(
     """Keys and ordering values of the left-overs' live records, block by block, up to an event time."""
     shape: RecordShape = task.shape
     assert shape.ordering_fields, "tombstones without an ordering field"
-    reader = BlockReader(storage, shape, merge_columns(shape))
     logs = [(left.log_file.path, left.log_file.size) for left in task.op.left_overs]
-    for placed in counting_blocks(storage, logs, task.blocks, is_strict=True):
-        times = event_times_in_header(placed.block, shape.event_time_source)
-        if last_ms is not None and times is not None and not times.starts_before(last_ms + 1):
-            continue  # the header shows that all its records are later
-        for block in reader.read(placed):
-            if isinstance(block, DataBlock):
-                yield block.records.column(RECORD_KEY), orderings_of(block.records, shape.ordering_fields)
+    for part in iter_log_records(
+        storage,
+        logs,
+        shape,
+        task.blocks,
+        merge_columns(shape),
+        is_strict=True,
+        is_wanted=lambda times: last_ms is None or times.starts_before(last_ms + 1),
+    ):
+        if isinstance(part, DataBlock):
+            yield part.keys, orderings_of(part.records, shape.ordering_fields)

@@ -26,10 +26,10 @@ import pyarrow as pa
 
 from eventide_adapters.format.columns.arrow_numpy import Flags, Numbers, empty_array, null_flags, to_arrow
 from eventide_adapters.format.log_file.ordering_values import LEAST, ordering_type, orderings_of, ranks
-from eventide_adapters.format.log_file.records import DataBlock, DeleteBlock
+from eventide_adapters.format.log_file.records import DataBlock, DeleteBlock, LogPart
 from eventide_adapters.format.merge.custom_fold import fold_custom
 from eventide_adapters.format.merge.key_table import KeyTable
-from eventide_adapters.format.merge.partial_fold import PartialFold, fold_partial, lacking_values, taken
+from eventide_adapters.format.merge.partial_fold import fold_partial, lacking_values, taken
 from eventide_core.errors import RecordDecodeError
 from eventide_core.table.records.custom_merger import CustomMerger
 from eventide_core.table.records.record_order import MergeRule, Version, fold
@@ -37,6 +37,7 @@ from eventide_core.table.records.record_shape import RecordShape
 from eventide_core.table.records.schema import RECORD_KEY
 
 HELD_BYTES: Final = 256 * 1024 * 1024
+_OF_COLUMNS: Final = (MergeRule.COMMIT_TIME_ORDERING, MergeRule.EVENT_TIME_ORDERING)  # with partial updates
 _WINNERS_SHARE_MIN: Final = 0.5  # if a smaller share of the records has won, the others are removed from memory
 
 
@@ -91,7 +92,7 @@ class FoldedLogFiles:
     @classmethod
     def of(
         cls,
-        blocks: Iterable[DataBlock | DeleteBlock],
+        blocks: Iterable[LogPart],
         schema: pa.Schema,
         shape: RecordShape,
         *,
@@ -102,11 +103,11 @@ class FoldedLogFiles:
         Versions are reduced to winners only when they take at least `held_bytes`.
         """
         log: _Log | None = None
-        waiting, size, limit = list[DataBlock | DeleteBlock](), 0, held_bytes
+        waiting, size, limit = list[LogPart](), 0, held_bytes
         record_count = block_count = 0
         for block in blocks:
             waiting.append(block)
-            record_count += len(block.keys) if isinstance(block, DeleteBlock) else block.records.num_rows
+            record_count += len(block.keys)
             block_count += block.is_first
             size += block.keys.nbytes if isinstance(block, DeleteBlock) else block.records.nbytes
             if size > limit and shape.merge_rule is not MergeRule.HUDI_0X_OVERWRITE_WITH_LATEST:
@@ -153,17 +154,16 @@ class _Log:
     lacking: Mapping[str, Flags]
 
     @classmethod
-    def of(cls, blocks: Sequence[DataBlock | DeleteBlock], schema: pa.Schema, shape: RecordShape) -> "_Log":
+    def of(cls, blocks: Sequence[LogPart], schema: pa.Schema, shape: RecordShape) -> "_Log":
         kind = ordering_type(shape.ordering_fields, {field.name: field.type for field in schema})
         keys: list[pa.Array[Any]] = [empty_array(schema.field(RECORD_KEY).type)]
         parts: list[pa.Array[Any]] = [empty_array(kind)]
         data: list[pa.RecordBatch] = []
         for block in blocks:
+            keys.append(block.keys)
             if isinstance(block, DeleteBlock):
-                keys.append(block.keys)
                 parts.append(block.orderings)
             else:
-                keys.append(block.records.column(RECORD_KEY))
                 parts.append(orderings_of(block.records, shape.ordering_fields))
                 data.append(block.records)
         block_of = np.repeat(np.arange(len(blocks)), [len(part) for part in keys[1:]])
@@ -174,7 +174,7 @@ class _Log:
             keys=pa.chunked_array(keys),
             orderings=orderings,
             is_natural_delete=is_delete & null_flags(orderings),
-            row=np.where(is_delete, -1, np.cumsum(~is_delete) - 1),
+            row=_record_places(~is_delete),
             block_of=block_of,
             instants=tuple(block.instant for block in blocks),
             data=rows,
@@ -225,7 +225,7 @@ class _Log:
             return self._reduced_partial(shape.merge_rule)
         index, winner = self.winners(shape.merge_rule)
         rows, row_of = self.take_rows(winner)
-        return self._of_winners(index.keys, winner, rows, row_of, {})
+        return self._of_winners(index.keys, winner, rows, row_of)
 
     def _reduced_by(self, merger: CustomMerger, fields: Sequence[str]) -> "_Log":
         index, codes = self._numbered()
@@ -236,22 +236,21 @@ class _Log:
         )
         is_live = fold.row >= 0
         rows = fold.data.take(to_arrow(fold.row[is_live])).combine_chunks()
-        log = self._of_winners(index.keys, fold.last, rows, np.where(is_live, np.cumsum(is_live) - 1, -1), {})
-        return replace(log, orderings=fold.orderings)
+        return replace(self._of_winners(index.keys, fold.last, rows, _record_places(is_live)), orderings=fold.orderings)
 
     def _reduced_partial(self, rule: MergeRule) -> "_Log":
         index, codes = self._numbered()
-        fold = _fold_partial(codes, len(index.keys), self, rule)
+        assert rule in _OF_COLUMNS, f"{rule} takes versions whole"
+        order = ranks(self.orderings) if rule is MergeRule.EVENT_TIME_ORDERING else np.zeros(len(codes), np.int64)
+        fold = fold_partial(codes, len(index.keys), order, self.is_natural_delete, self.row, self.lacking)
         is_live = self.row[fold.winner] >= 0
         live = self.row[fold.winner][is_live]
         rows = taken(self.data, live, ((name, of_rows[is_live]) for name, of_rows in fold.sources.items()))
         lacking = {name: flags[is_live] for name, flags in fold.lacking.items() if flags[is_live].any()}
-        row_of = np.where(is_live, np.cumsum(is_live) - 1, -1)
-        return self._of_winners(index.keys, fold.winner, rows.combine_chunks(), row_of, lacking)
+        log = self._of_winners(index.keys, fold.winner, rows.combine_chunks(), _record_places(is_live))
+        return replace(log, lacking=lacking)
 
-    def _of_winners(
-        self, keys: "pa.Array[Any]", winner: Numbers, rows: pa.Table, row_of: Numbers, lacking: Mapping[str, Flags]
-    ) -> "_Log":
+    def _of_winners(self, keys: "pa.Array[Any]", winner: Numbers, rows: pa.Table, row_of: Numbers) -> "_Log":
         return _Log(
             keys=pa.chunked_array([keys]),
             orderings=self.orderings.take(to_arrow(winner)),
@@ -260,18 +259,22 @@ class _Log:
             block_of=self.block_of[winner],
             instants=self.instants,
             data=rows,
-            lacking=lacking,
+            lacking={},
         )
 
     def take_rows(self, winner: Numbers) -> tuple[pa.Table, Numbers]:
         """The winners' data rows in one table, and each winner's place in it (-1: none)."""
         source = self.row[winner]
         is_live = source >= 0
-        row_of = np.where(is_live, np.cumsum(is_live) - 1, -1)
-        return self.data.take(to_arrow(source[is_live])).combine_chunks(), row_of
+        return self.data.take(to_arrow(source[is_live])).combine_chunks(), _record_places(is_live)
 
 
-def _lacking(blocks: Sequence[DataBlock | DeleteBlock], rows: pa.Table, shape: RecordShape) -> Mapping[str, Flags]:
+def _record_places(is_live: Flags) -> Numbers:
+    """The number of each version that is a record, in order, and -1 for each delete."""
+    return np.where(is_live, np.cumsum(is_live) - 1, -1)
+
+
+def _lacking(blocks: Sequence[LogPart], rows: pa.Table, shape: RecordShape) -> Mapping[str, Flags]:
     """Which of the rows of these blocks lack which columns."""
     lacking = lacking_values(rows, shape.partial_update)
     parts = [block for block in blocks if isinstance(block, DataBlock)]
@@ -281,30 +284,12 @@ def _lacking(blocks: Sequence[DataBlock | DeleteBlock], rows: pa.Table, shape: R
     return lacking
 
 
-def _fold_partial(codes: Numbers, key_count: int, log: _Log, rule: MergeRule) -> PartialFold:
-    match rule:
-        case MergeRule.COMMIT_TIME_ORDERING:
-            order = np.zeros(len(codes), np.int64)
-        case MergeRule.EVENT_TIME_ORDERING:
-            order = ranks(log.orderings)
-        case (
-            MergeRule.HUDI_0X_OVERWRITE_WITH_LATEST
-            | MergeRule.HUDI_0X_DEFAULT
-            | MergeRule.HUDI_1_1_CUSTOM_PAYLOAD
-            | MergeRule.CUSTOM
-        ):
-            raise AssertionError(f"{rule} takes versions whole")
-        case _:
-            assert_never(rule)
-    return fold_partial(codes, key_count, order, log.is_natural_delete, log.row, log.lacking)
-
-
 def winners(codes: Numbers, key_count: int, log: _Log, rule: MergeRule) -> Numbers:
     """The position of each key's winner."""
     positions = np.arange(len(codes))
     winner = np.full(key_count, -1, np.int64)
     match rule:
-        case MergeRule.COMMIT_TIME_ORDERING:
+        case MergeRule.COMMIT_TIME_ORDERING | MergeRule.CUSTOM:  # of CUSTOM, `reduced` has left one version of each key
             np.maximum.at(winner, codes, positions)
             return winner
         case MergeRule.EVENT_TIME_ORDERING:
@@ -313,9 +298,6 @@ def winners(codes: Numbers, key_count: int, log: _Log, rule: MergeRule) -> Numbe
             numbers = ranks(log.orderings)
             greatest = _greatest(codes, winner, positions, numbers, log.is_natural_delete)
             return _fold_one_by_one(codes, greatest, numbers, log, rule)
-        case MergeRule.CUSTOM:  # `reduced` has left one version of each key
-            np.maximum.at(winner, codes, positions)
-            return winner
         case MergeRule.HUDI_0X_DEFAULT | MergeRule.HUDI_1_1_CUSTOM_PAYLOAD:
             raise AssertionError(f"{rule} does not apply to reads")
         case _:

@@ -25,12 +25,13 @@ from eventide_adapters.format.base_file.parquet import (
     read_footer,
 )
 from eventide_adapters.format.columns.arrow_numpy import to_arrow, to_texts
-from eventide_adapters.format.log_file.records import iter_log_records
+from eventide_adapters.format.log_file.blocks import counting_blocks
+from eventide_adapters.format.log_file.records import BlockReader
 from eventide_adapters.format.log_file.writer import encode_change_log
 from eventide_adapters.format.merge.base_merge import ChangedRows, SliceMerge
 from eventide_adapters.format.merge.left_overs import EarlyRecords, contradicted, encode_carried
 from eventide_adapters.format.merge.log_fold import FoldedLogFiles
-from eventide_adapters.format.merge.positions import PositionsInBase
+from eventide_adapters.format.merge.positions import are_positions_known
 from eventide_adapters.format.merge.record_mergers import check_merger
 from eventide_adapters.format.parquet.bloom_filter import DEFAULT_PARAMETERS, BloomFilterBuilder
 from eventide_adapters.format.parquet.dictionary_columns import dictionary_fields
@@ -64,25 +65,22 @@ class ArrowSliceMerger:
         fields = [field for field in table_fields(task.shape.schema) if field.name != FILE_NAME]
         names = [field.name for field in fields]
         early = EarlyRecords(self.storage, task, names)
-        positions = PositionsInBase(op.base_path)
         logs = [(log.path, log.size) for log in op.compacted]
-        merged = iter_log_records(
-            self.storage, logs, task.shape, task.blocks, names, is_strict=True, note=positions.note
-        )
-        blocks = itertools.chain(merged, early)
         schema = pa.schema([field.arrow for field in fields])
         changes = None if op.change_log_path is None else ChangedRows()
         # From a server, the base file's first batch is read while the log files are: both wait for responses.
         with Threads(1) if self.storage.is_remote else nullcontext() as thread:
             opening = None if thread is None else thread.submit(self._begin_base, task, fields)
-            folded = FoldedLogFiles.of(blocks, schema, task.shape)
+            blocks = counting_blocks(self.storage, logs, task.blocks, is_strict=True)
+            merged = BlockReader(self.storage, task.shape, names).read_each(blocks)
+            folded = FoldedLogFiles.of(itertools.chain((part for _, part in merged), early), schema, task.shape)
             footer, base = self._open_base(task, fields) if opening is None else opening.result()
         merge = SliceMerge(
             folded,
             task.shape,
             changes=changes,
             early_parts=early.parts,
-            meets_all_of_key=positions.are_known and not op.left_overs,
+            meets_all_of_key=not op.left_overs and are_positions_known(op.base_path, blocks),
         )
         deletes = int(np.count_nonzero(merge.folded.is_delete))
         if deletes and op.rests_on_no_deletes:

@@ -14,10 +14,11 @@ import pyarrow.compute as pc
 from eventide_adapters.format.avro.schema import AvroField, query_schema, table_fields
 from eventide_adapters.format.avro.vector_type import shown
 from eventide_adapters.format.base_file.parquet import BaseFooter, read_base
-from eventide_adapters.format.log_file.records import iter_log_records
+from eventide_adapters.format.log_file.blocks import counting_blocks
+from eventide_adapters.format.log_file.records import BlockReader
 from eventide_adapters.format.merge.base_merge import SliceMerge, merge_columns
 from eventide_adapters.format.merge.log_fold import FoldedLogFiles
-from eventide_adapters.format.merge.positions import PositionsInBase
+from eventide_adapters.format.merge.positions import are_positions_known
 from eventide_adapters.format.merge.sought import Sought
 from eventide_adapters.format.parquet.dictionary_columns import dictionary_fields, in_columns
 from eventide_adapters.format.parquet.threads import slice_at_work
@@ -109,15 +110,13 @@ class ArrowSliceReader:
             yield from base
             return
         schema = pa.schema([field.arrow for field in fields])
-        positions = PositionsInBase(path)
-        blocks = iter_log_records(
-            self.storage, logs, shape, slice_read.blocks, schema.names, is_strict=False, note=positions.note
-        )
-        folded = FoldedLogFiles.of(sought.of_keys(blocks) if sought is not None and has_keys else blocks, schema, shape)
+        blocks = counting_blocks(self.storage, logs, slice_read.blocks, is_strict=False)
+        parts = (part for _, part in BlockReader(self.storage, shape, schema.names).read_each(blocks))
+        folded = FoldedLogFiles.of(sought.of_keys(parts) if sought is not None and has_keys else parts, schema, shape)
         whole, partial = slice_read.whole, folded.keys.slice(0, 0)
         if whole is not None:
             folded, partial = folded.without_partial()
-        merge = SliceMerge(folded, shape, meets_all_of_key=positions.are_known)
+        merge = SliceMerge(folded, shape, meets_all_of_key=are_positions_known(path, blocks))
         for table in merge.batches(base):
             for batch in table.to_batches():
                 yield of_commits(in_columns(batch, schema), slice_read.commit_times)

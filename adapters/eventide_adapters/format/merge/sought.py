@@ -20,7 +20,7 @@ from eventide_adapters.format.avro.event_time_properties import event_times_in_h
 from eventide_adapters.format.base_file.row_groups import RowGroupChoice
 from eventide_adapters.format.columns.arrow_numpy import ArrowType
 from eventide_adapters.format.log_file.blocks import PlacedBlock, counting_blocks
-from eventide_adapters.format.log_file.records import DataBlock, DeleteBlock
+from eventide_adapters.format.log_file.records import LogPart
 from eventide_adapters.format.parquet.filter_proof import excluded
 from eventide_adapters.format.parquet.open_file import open_base
 from eventide_core.ports import Storage
@@ -63,16 +63,11 @@ class Sought:
         keys = None if shape.key_fields else self.keys
         return RowGroupChoice(slice_read.base_path or "", self.row_filter, self.schema, columns, keys)
 
-    def of_keys(self, blocks: Iterable[DataBlock | DeleteBlock]) -> Iterator[DataBlock | DeleteBlock]:
+    def of_keys(self, parts: Iterable[LogPart]) -> Iterator[LogPart]:
         """The records and deletes of the keys."""
         wanted = pa.array(self.keys or (), pa.string())
-        for block in blocks:
-            if isinstance(block, DeleteBlock):
-                is_wanted: Any = pc.is_in(block.keys, value_set=wanted)
-                yield replace(block, keys=block.keys.filter(is_wanted), orderings=block.orderings.filter(is_wanted))
-            else:
-                is_wanted = pc.is_in(block.records.column(RECORD_KEY), value_set=wanted)
-                yield replace(block, records=block.records.filter(is_wanted))
+        for part in parts:
+            yield part.filter(pc.is_in(part.keys, value_set=wanted))
 
     def is_outside(self, storage: Storage, slice_read: SliceRead, shape: RecordShape) -> bool:
         """If footer and block headers show that the filter keeps no row of the slice. Reads no row.

@@ -20,7 +20,13 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
-from eventide_adapters.format.metadata_records.records import Value, decode_value, encode_value, merged_files
+from eventide_adapters.format.metadata_records.records import (
+    Value,
+    decode_value,
+    encode_value,
+    merged_files,
+    record_name,
+)
 from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.settings.metadata_table import (
     BLOOM_FILTERS,
@@ -36,7 +42,7 @@ from eventide_core.table.settings.metadata_table import (
 _FILTER: Final = "BloomFilterMetadata"
 _DECIMAL: Final = 10  # Hudi's value type of decimals: the bytes are a number
 _SIGNED_BYTES: Final = "DecimalWrapper"
-_COUNTS: Final = ("valueCount", "nullCount", "totalSize", "totalUncompressedSize")
+COUNTS: Final = ("valueCount", "nullCount", "totalSize", "totalUncompressedSize")
 _OF_LATEST: Final = ("isTightBound",)
 _FLOATS: Final = ("FloatWrapper", "DoubleWrapper")
 _WIDER: Final = ("IntWrapper", "LongWrapper", *_FLOATS, "StringWrapper")
@@ -112,7 +118,7 @@ def merged_statistics(versions: Iterable[Value | None]) -> Value | None:
                 "minValue": _outer(form, merged, version, "minValue"),
                 "maxValue": _outer(form, merged, version, "maxValue"),
             }
-            counts = {name: merged[name] + version[name] for name in _COUNTS}
+            counts = {name: merged[name] + version[name] for name in COUNTS}
             merged = form | ends | counts | {name: version[name] for name in _OF_LATEST if name in version}
     return merged
 
@@ -160,7 +166,7 @@ def _form_of_both(one: Value, other: Value) -> Value:
 
 
 def _width(version: Value) -> int:
-    return _WIDER.index(name) if (name := _wrapper(version["minValue"])) in _WIDER else -1
+    return _WIDER.index(name) if (name := record_name(version["minValue"])) in _WIDER else -1
 
 
 def _outer(form: Value, one: Value, other: Value, end: str) -> Any:
@@ -169,7 +175,7 @@ def _outer(form: Value, one: Value, other: Value, end: str) -> Any:
     if len(ends) < 2:
         return ends[0] if ends else None
     is_least, name = end == "minValue", form[end][0]
-    if _wrapper(form[end]) == "StringWrapper" and any(wrapped[0] != name for wrapped in ends):
+    if record_name(form[end]) == "StringWrapper" and any(wrapped[0] != name for wrapped in ends):
         return name, {"value": "" if is_least else _GREATEST_TEXT}
     is_number = (form.get("valueType") or {}).get("typeOrdinal") == _DECIMAL
     keys = [_order(wrapped, is_number=is_number) for wrapped in ends]
@@ -177,11 +183,7 @@ def _outer(form: Value, one: Value, other: Value, end: str) -> Any:
     if wrapped[0] == name:
         return wrapped
     value = wrapped[1]["value"]
-    return name, {"value": float(value) if _wrapper(form[end]) in _FLOATS else value}
-
-
-def _wrapper(wrapped: tuple[str, Value]) -> str:
-    return wrapped[0].rpartition(".")[2]
+    return name, {"value": float(value) if record_name(form[end]) in _FLOATS else value}
 
 
 def _order(wrapped: tuple[str, Value], *, is_number: bool) -> Any:

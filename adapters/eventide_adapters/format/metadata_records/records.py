@@ -106,6 +106,11 @@ def decode_value(data: bytes, schema: AvroSchema, place: str) -> Value:
     return value
 
 
+def record_name(decoded: tuple[str, Value]) -> str:
+    """The name of the record in a decoded value of a union, without its namespace."""
+    return decoded[0].rpartition(".")[2]
+
+
 def encode_value(value: Value, schema: AvroSchema) -> bytes:
     stream = io.BytesIO()
     fastavro.schemaless_writer(

@@ -20,8 +20,9 @@ import pyarrow.parquet as pq
 from eventide_adapters.format.avro.schema import table_fields
 from eventide_adapters.format.base_file.parquet import read_base
 from eventide_adapters.format.columns.arrow_numpy import ArrowType
-from eventide_adapters.format.log_file.blocks import PlacedBlock, counting_blocks
-from eventide_adapters.format.log_file.records import DataBlock, iter_block_records
+from eventide_adapters.format.columns.field_path import column_at, top_level
+from eventide_adapters.format.log_file.blocks import counting_blocks
+from eventide_adapters.format.log_file.records import BlockReader, DataBlock
 from eventide_adapters.format.parquet.footer_columns import require_sound_columns
 from eventide_adapters.format.parquet.legacy_calendar import LegacyCalendar
 from eventide_adapters.format.parquet.open_file import OpenBaseFile, open_base
@@ -56,6 +57,13 @@ class ColumnRange:
         least, greatest = (-math.inf, math.inf) if self.has_nan else (self.least, self.greatest)
         return _wrapped(least, self.arrow, wrapper, column), _wrapped(greatest, self.arrow, wrapper, column)
 
+    @classmethod
+    def over(cls, arrow: ArrowType, values: Iterable[Any], value_count: int, null_count: int) -> "ColumnRange":
+        """The range of values that include the least and the greatest of the column; None among them is ignored."""
+        known = [value for value in values if value is not None]
+        least, greatest = (min(known, key=_order), max(known, key=_order)) if known else (None, None)
+        return cls(arrow, least, greatest, value_count, null_count)
+
     @property
     def has_nan(self) -> bool:
         return isinstance(self.greatest, float) and math.isnan(self.greatest)
@@ -64,7 +72,7 @@ class ColumnRange:
 def base_columns(storage: Storage, path: str) -> tuple[str, ...]:
     """The columns of a base file, and the dotted names of the fields in its structs."""
     with open_base(storage, path) as file:
-        return tuple(column_names(file.schema_arrow))
+        return tuple(column_types(file.schema_arrow))
 
 
 def column_ranges(storage: Storage, path: str, columns: Collection[str]) -> dict[str, ColumnRange]:
@@ -143,72 +151,50 @@ def log_ranges(
     blocks of another.
     """
     empty = _without_values(pa.schema([field.arrow for field in table_fields(shape.schema)]), columns)
-    tops = list(dict.fromkeys(name.split(".")[0] for name in empty))
-    of_logs: dict[str, list[PlacedBlock]] = {path: [] for path, _ in logs}
-    for placed in counting_blocks(storage, logs, blocks, is_strict=True):
-        of_logs[placed.path].append(placed)
-    ranges: dict[str, dict[str, ColumnRange]] = {}
-    for path, of_log in of_logs.items():
-        parts = iter_block_records(storage, of_log, shape, tops)
-        ranges[path] = _over_all(empty, (part.records for part in parts if isinstance(part, DataBlock)))
+    ranges = {path: empty for path, _ in logs}
+    counting = counting_blocks(storage, logs, blocks, is_strict=True)
+    for placed, part in BlockReader(storage, shape, top_level(empty)).read_each(counting):
+        if isinstance(part, DataBlock):
+            ranges[placed.path] = _over_all(ranges[placed.path], [part.records])
     return ranges
 
 
-def column_names(fields: pa.Schema | pa.StructType, prefix: str = "") -> Iterator[str]:
-    """The names of the columns, and the dotted names of the fields in structs."""
+def column_types(fields: pa.Schema | pa.StructType, prefix: str = "") -> dict[str, ArrowType]:
+    """The columns by name, and the fields in structs by dotted name."""
+    types: dict[str, ArrowType] = {}
     for field in fields:
-        name = f"{prefix}{field.name}"
-        yield name
+        types[f"{prefix}{field.name}"] = field.type
         if isinstance(field.type, pa.StructType):
-            yield from column_names(field.type, f"{name}.")
+            types |= column_types(field.type, f"{prefix}{field.name}.")
+    return types
 
 
 def widened(one: ColumnRange, other: ColumnRange) -> ColumnRange:
     """The range over the values of both ranges, which are of one column."""
-    ends = [value for side in (one, other) for value in (side.least, side.greatest) if value is not None]
-    values, nulls = one.value_count + other.value_count, one.null_count + other.null_count
-    if not ends:
-        return ColumnRange(one.arrow, None, None, values, nulls)
-    return ColumnRange(one.arrow, min(ends, key=_order), max(ends, key=_order), values, nulls)
+    ends = (one.least, one.greatest, other.least, other.greatest)
+    return ColumnRange.over(one.arrow, ends, one.value_count + other.value_count, one.null_count + other.null_count)
 
 
 def _without_values(schema: pa.Schema, columns: Collection[str]) -> dict[str, ColumnRange]:
-    return {name: ColumnRange(_type_of(schema, name)) for name in column_names(schema) if name in columns}
+    return {name: ColumnRange(kind) for name, kind in column_types(schema).items() if name in columns}
 
 
 def _batches(file: OpenBaseFile, columns: list[str]) -> Iterator[pa.RecordBatch]:
-    tops = list(dict.fromkeys(name.split(".")[0] for name in columns))
-    return file.batches(_BATCH_ROWS, tops) if tops else iter(())
-
-
-def _type_of(schema: pa.Schema, name: str) -> ArrowType:
-    top, *below = name.split(".")
-    kind: Any = schema.field(top).type
-    for part in below:
-        kind = kind.field(part).type
-    return kind
-
-
-def _column(batch: pa.RecordBatch, name: str) -> Any:
-    top, *below = name.split(".")
-    column: Any = batch.column(top)
-    return pc.struct_field(column, below) if below else column
+    return file.batches(_BATCH_ROWS, list(top_level(columns))) if columns else iter(())
 
 
 def _over_all(empty: Mapping[str, ColumnRange], batches: Iterable[pa.RecordBatch]) -> dict[str, ColumnRange]:
     """The ranges of these columns over all batches."""
     ranges = dict(empty)
     for batch in batches:
-        ranges = {name: _with_values(known, _column(batch, name)) for name, known in ranges.items()}
+        ranges = {name: _with_values(known, column_at(batch, name)) for name, known in ranges.items()}
     return ranges
 
 
 def _with_values(known: ColumnRange, column: Any) -> ColumnRange:
-    least = greatest = None
-    if not pa.types.is_nested(known.arrow) and column.null_count < len(column):
-        ends = _ends(column, known.arrow)
-        least, greatest = min(ends, key=_order), max(ends, key=_order)
-    return widened(known, ColumnRange(known.arrow, least, greatest, len(column), column.null_count))
+    has_ends = not pa.types.is_nested(known.arrow) and column.null_count < len(column)
+    ends = _ends(column, known.arrow) if has_ends else ()
+    return widened(known, ColumnRange.over(known.arrow, ends, len(column), column.null_count))
 
 
 def _ends(column: Any, arrow: ArrowType) -> list[Any]:

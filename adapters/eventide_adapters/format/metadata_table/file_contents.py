@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from eventide_adapters.format.avro.schema import table_fields
 from eventide_adapters.format.base_file.parquet import read_base, read_footer
-from eventide_adapters.format.log_file.records import DataBlock, iter_log_records
+from eventide_adapters.format.log_file.records import iter_log_records
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
 from eventide_adapters.format.parquet.bloom_filter import FOOTER_KEY, SIMPLE, TYPE_FOOTER_KEY
 from eventide_core.ports import Engine, Storage
@@ -87,8 +87,7 @@ def changed_keys(storage: Storage, read: SliceRead, added: Collection[str], shap
         key = table_fields(shape.schema, [RECORD_KEY])
         parts += [batch.column(0) for batch in read_base(storage, read.base_path, key, shape)]
     logs = [(path, size) for path, size in read.log_paths if path in added]
-    for block in iter_log_records(storage, logs, shape, read.blocks, [RECORD_KEY], is_strict=True):
-        parts.append(block.records.column(RECORD_KEY) if isinstance(block, DataBlock) else block.keys)
+    parts += [b.keys for b in iter_log_records(storage, logs, shape, read.blocks, [RECORD_KEY], is_strict=True)]
     return pc.unique(pa.concat_arrays(parts))
 
 

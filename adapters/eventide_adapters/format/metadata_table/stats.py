@@ -28,7 +28,7 @@ from typing import Any, Final, TypeAlias
 import pyarrow as pa
 
 from eventide_adapters.format.avro.schema import table_fields
-from eventide_adapters.format.metadata_records.merged import merged_statistics
+from eventide_adapters.format.metadata_records.merged import COUNTS, merged_statistics
 from eventide_adapters.format.metadata_records.reader import MetadataTableReader
 from eventide_adapters.format.metadata_records.records import (
     Value,
@@ -37,12 +37,13 @@ from eventide_adapters.format.metadata_records.records import (
     file_group_number,
     partition_stats_key,
     partition_stats_value,
+    record_name,
 )
 from eventide_adapters.format.metadata_table.column_ranges import (
     ColumnRange,
     base_columns,
-    column_names,
     column_ranges,
+    column_types,
     log_ranges,
     widened,
 )
@@ -56,7 +57,6 @@ from eventide_core.table.files.file_name import BaseFileName
 from eventide_core.table.settings.metadata_table import COLUMN_STATS, REBUILD_CURE
 
 _NO_VALUE: Final = 1  # Hudi's value type of a column without values
-_COUNTS: Final = ("valueCount", "nullCount", "totalSize", "totalUncompressedSize")
 _UNKNOWN: Final = -1  # Hudi's counts and sizes of a removed file
 _EXAMPLES_MAX: Final = 64  # the most files whose statistics are looked up; each write covers all columns
 
@@ -135,7 +135,7 @@ class Statistics:
         definition = index_definition(self.reader.storage, COLUMN_STATS)
         wanted, has_value_types = definition.fields, definition.is_of_second_version
         # All columns, and the dotted names of the fields in structs.
-        names = wanted or [*column_names(pa.schema([field.arrow for field in table_fields(written.shape.schema)]))]
+        names = wanted or [*column_types(pa.schema([field.arrow for field in table_fields(written.shape.schema)]))]
         examples = [SourceFile(partition, name) for partition, name in written.known_files[:_EXAMPLES_MAX]]
         models = dict(column_models(known_statistics(self.reader, examples, names)))
         if not models and not wanted:
@@ -191,7 +191,7 @@ def _removals(reader: MetadataTableReader, removed: Mapping[str, Sequence[str]])
         return
     definition = index_definition(reader.storage, COLUMN_STATS)
     columns = definition.fields or _latest_columns(reader)
-    gone = dict.fromkeys(_COUNTS, _UNKNOWN) | {"isDeleted": True}
+    gone = dict.fromkeys(COUNTS, _UNKNOWN) | {"isDeleted": True}
     of_file = {name: empty_statistics(name, has_value_types=definition.is_of_second_version) | gone for name in columns}
     for partition, names in removed.items():
         for name in names:
@@ -259,8 +259,7 @@ def _statistics(span: ColumnRange, column: str, model: Value) -> Value:
     least = greatest = None
     if span.least is not None:
         model = _in_form_of(span, column, model)
-        wrapper = str(model["minValue"][0]).rpartition(".")[2]
-        least, greatest = span.wrapped(wrapper, column)
+        least, greatest = span.wrapped(record_name(model["minValue"]), column)
     return model | {
         "minValue": least,
         "maxValue": greatest,

@@ -11,7 +11,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from eventide_adapters.format.columns.arrow_numpy import ArrowType
-from eventide_adapters.format.metadata_records.records import Value
+from eventide_adapters.format.metadata_records.records import Value, record_name
 
 _FORMS: Final[Mapping[Any, tuple[str | None, str, int]]] = {
     pa.bool_(): ("BooleanWrapper", "BooleanWrapper", 2),
@@ -60,7 +60,7 @@ class ValueForm:
 
     def is_form_of(self, model: Value, arrow: ArrowType) -> bool:
         """Whether known statistics with values, `model`, have a form of the type. Not so if the column was widened."""
-        wrapper = str(model["minValue"][0]).rpartition(".")[2]
+        wrapper = record_name(model["minValue"])
         if isinstance(arrow, pa.Decimal128Type) and self.number is not None:
             return wrapper == self.wrapper and (model["valueType"] or {}).get("additionalInfo") == self.more
         # Hudi's versions differ in the wrapper of times.

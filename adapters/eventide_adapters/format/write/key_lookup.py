@@ -60,7 +60,7 @@ def _keys(storage: Storage, task: LookupTask) -> "Iterator[pa.Array[Any]]":
     logs, blocks = task.file_slice.log_paths, task.file_slice.blocks
     for block in iter_log_records(storage, logs, shape, blocks, [RECORD_KEY], is_strict=True):
         if isinstance(block, DataBlock):
-            yield block.records.column(RECORD_KEY)
+            yield block.keys
 
 
 def _may_have_one(storage: Storage, path: str, keys: "pa.Array[Any]") -> bool:

@@ -1,18 +1,17 @@
 """Log blocks that hold one span of event time each: what is in them, and what an exact cut then reads of them."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from eventide import Table
 from eventide_adapters.format.avro.event_time_properties import event_times_in_header
-from eventide_adapters.format.log_file.blocks import read_headers
-from eventide_adapters.format.log_file.records import BlockReader
-from eventide_adapters.format.merge import left_overs
+from eventide_adapters.format.log_file import records
+from eventide_adapters.format.log_file.blocks import PlacedBlock, read_headers
+from eventide_adapters.format.log_file.records import BlockReader, LogPart
 from eventide_core.errors import ConfigError
 from eventide_core.table.files.log_block import BlockType
 
@@ -78,11 +77,12 @@ def test_an_exact_cut_decodes_no_block_at_or_after_t(table: Table, monkeypatch: 
     decoded: list[int] = []
 
     class Counting(BlockReader):
-        def read(self, placed: Any) -> Iterator[Any]:
-            decoded.append(placed.block.offset)
-            yield from super().read(placed)
+        def read_each(self, blocks: Iterable[PlacedBlock]) -> Iterator[tuple[PlacedBlock, LogPart]]:
+            for placed, part in super().read_each(blocks):
+                decoded.append(placed.block.offset)
+                yield placed, part
 
-    monkeypatch.setattr(left_overs, "BlockReader", Counting)
+    monkeypatch.setattr(records, "BlockReader", Counting)
     result = table.compact(table.plan_compaction(START_MS + 2 * HOUR_MS, cut="exact", link_mode="copy"))
     assert result.freshness.watermark_ms == START_MS + 2 * HOUR_MS
     assert len(decoded) == 2
