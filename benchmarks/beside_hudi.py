@@ -13,7 +13,7 @@ def run_beside_hudi(module: str, place: Path, arguments: list[str]) -> int:
     """The exit code of `python -m MODULE`, which receives the arguments, `--place` and `--jar`."""
     from support.judge.hudi_judge import judge_environment, judge_python
     from support.judge.jars import BUNDLES
-    from support.maven import maven_jar
+    from support.run.maven import maven_jar
 
     place.mkdir(parents=True, exist_ok=True)
     environment = judge_environment()

@@ -28,7 +28,7 @@ from eventide import Table
 from eventide.bootstrap import assemble
 from eventide.rows.reader import Rows
 from eventide_core.config import BUCKETS, CLOCK_SKEW_MS, INDEX_TYPE
-from support.counting_storage import CountingStorage
+from support.doubles.counting_storage import CountingStorage
 
 HOUR_MS = 3_600_000
 EPOCH_MS = 1_767_225_600_000

@@ -114,7 +114,7 @@ def stock_hudi(place: Place, version: str = HUDI) -> Server:
     """Raises what starting the judge raises: no interpreter with PySpark 3.5, no Java, no jar."""
     from support.judge.hudi_judge import judge_environment, judge_python
     from support.judge.jars import BUNDLES
-    from support.maven import maven_jar
+    from support.run.maven import maven_jar
 
     python, environment = judge_python(), judge_environment()
     jar = maven_jar(BUNDLES[version], python=python, environment=environment)
@@ -127,7 +127,7 @@ def delta(place: Place) -> Server:
     """Raises as `stock_hudi` does."""
     from support.judge.hudi_judge import judge_environment, judge_python
     from support.judge.jars import DELTA
-    from support.maven import maven_jar
+    from support.run.maven import maven_jar
 
     python, environment = judge_python(), judge_environment()
     jars = ",".join(str(maven_jar(jar, python=python, environment=environment)) for jar in DELTA)

@@ -16,7 +16,7 @@ from statistics import median
 from typing import Final
 
 from benchmarks.growth import Point, grow
-from support.golden import unpack
+from support.pasts.golden import unpack
 
 _BARE: Final = {
     "an empty interpreter": ["-c", ""],

@@ -21,10 +21,11 @@ from eventide_adapters.storage.local import LocalStorage
 from eventide_adapters.storage.open import open_storage
 from eventide_core.config import Options
 from eventide_core.ports import Storage
-from support.backends import upload
-from support.servers import cloud_servers, hdfs_server, s3_servers
+from support.servers import cloud_servers, s3_servers
 from support.servers.cloud_servers import CloudServer
+from support.servers.hdfs import mini_cluster
 from support.servers.s3_servers import S3Server
+from support.tables.backends import upload
 
 Opened = Callable[[], Storage]
 """Opens a new place."""
@@ -39,7 +40,7 @@ def local(directory: Path) -> Iterator[Opened]:
 
 @contextmanager
 def hdfs(directory: Path) -> Iterator[Opened]:
-    with hdfs_server.hdfs(directory) as server:
+    with mini_cluster.hdfs(directory) as server:
         yield lambda: open_storage(f"{server.uri}/lake/{uuid.uuid4().hex}", Options(server.options))
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from benchmarks.years import Life, kinds_of
 from eventide_adapters.storage.open import open_storage
 from eventide_core.config import Options
-from support.metered import Cost, requests_counted
+from support.doubles.metered import Cost, requests_counted
 from support.servers.s3_servers import BUCKET, S3Server, seaweedfs
 
 _FIRST = 100  # commits: what later ones are compared with

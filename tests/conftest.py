@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from support.reach import REACHED
+from support.run.reach import REACHED
 
 # How long an example takes says nothing on a machine that does other work.
 settings.register_profile("eventide", deadline=None)
@@ -27,7 +27,7 @@ SLOW = {"conformance", "project", "properties"}
 NOT_QUICK = ("campaign", "real", "slow")
 WHOLE_FILE_IS_NOT = re.compile(rf"^pytestmark = .*\bmark\.({'|'.join(NOT_QUICK)})\b", re.MULTILINE)
 
-pytest_plugins = ["support.campaign", "support.run_parts", "support.judge.fixtures", "support.servers.fixtures"]
+pytest_plugins = ["support.run.campaign", "support.run.parts", "support.judge.fixtures", "support.servers.fixtures"]
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -21,7 +21,7 @@ from eventide_adapters.storage.open import STORAGES, open_storage
 from eventide_core.config import LOCK_PROVIDER, SYNC_TOOLS, Options
 from eventide_core.errors import ConfigError, RefusedError
 from eventide_core.ports import Storage, VersionedFiles
-from support.clocks import StoppedClock
+from support.doubles.clocks import StoppedClock
 
 ROOT = Path(__file__).parents[2]
 OPTIONS = Options({})

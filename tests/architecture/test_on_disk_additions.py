@@ -8,7 +8,7 @@ import pytest
 
 from eventide.options.sections import all_options
 from eventide_core.table.files.own_file import VERSION
-from support.release_tables import STATES, made
+from support.pasts.releases import STATES, made
 
 ROOT = Path(__file__).parents[2]
 ADDITIONS = (ROOT / "docs/on_disk_additions.md").read_text()

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from support.child_processes import environment
-from support.run_parts import AskedParts, KeptParts
+from support.run.child_processes import environment
+from support.run.parts import AskedParts, KeptParts
 
 END_TIMEOUT_SECONDS = 60
 

@@ -17,9 +17,9 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from eventide import Table
-from support import golden
-from support.real_parts import require_or_skip
-from support.sbom import text as sbom_text
+from support.documentation.sbom import text as sbom_text
+from support.pasts import golden
+from support.run.real_parts import require_or_skip
 
 pytestmark = pytest.mark.slow
 
@@ -162,7 +162,7 @@ def test_two_builds_are_of_the_same_bytes(wheel: Path, tmp_path: Path) -> None:
 def test_it_carries_the_list_of_its_parts_and_no_data_of_tests(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as content:
         (sbom,) = (name for name in content.namelist() if ".dist-info/sboms/" in name)
-        assert content.read(sbom).decode() == sbom_text(), "run python -m support.sbom"
+        assert content.read(sbom).decode() == sbom_text(), "run python -m support.documentation.sbom"
         kinds = {Path(name).suffix for name in content.namelist() if ".dist-info/" not in name}
     named = {part["name"] for part in json.loads(sbom_text())["components"]}
     with zipfile.ZipFile(wheel) as content:

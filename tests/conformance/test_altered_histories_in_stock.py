@@ -1,6 +1,6 @@
 """200 random alterations, with writes, compactions in full and by exact cuts, and rollbacks: stock Hudi reads what is left.
 
-Each history follows an oracle (`support.altered_history`). At its end, Hudi 1.1.1 and 1.2.0 read the oracle's rows, columns
+Each history follows an oracle (`support.pasts.altered`). At its end, Hudi 1.1.1 and 1.2.0 read the oracle's rows, columns
 and types, too, and the base files that eventide reads. Histories with renames are read by 1.1.1 with
 schema evolution on read.
 """
@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from support.altered_history import follow
-from support.campaign import tries
 from support.judge import HudiJudge
-from support.reach import reached
+from support.pasts.altered import follow
+from support.run.campaign import tries
+from support.run.reach import reached
 
 HISTORIES, ALTERATIONS, FIRST_SEED = 8, 25, 1000
 

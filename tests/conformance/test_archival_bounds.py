@@ -16,12 +16,12 @@ from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.config import LinkChoice
 from eventide_core.ports import NoProgress
 from golden.histories import PLAIN
-from support import golden
-from support.campaign import IS_REPEATED, tries
-from support.dead_actions import ACTIONS, EARLY, SHOWN, die, instants_after, make_table
+from support.faults.dead_actions import ACTIONS, EARLY, SHOWN, die, instants_after, make_table
 from support.judge import HudiJudge, hudi_rs
 from support.judge.options import MERGE_ON_READ, METADATA_TABLE, table_name, table_version
-from support.reach import reached
+from support.pasts import golden
+from support.run.campaign import IS_REPEATED, tries
+from support.run.reach import reached
 
 IDLE = {
     "hoodie.keep.min.commits": "4",

@@ -18,12 +18,12 @@ from eventide_core.errors import CorruptTimelineError
 from eventide_core.table.timeline.instant import instant_epoch_ms
 from golden.histories import EPOCH_MS, PLAIN
 from golden.readings import as_json
-from support import archived_history as history
-from support import golden
-from support.counting_storage import CountingStorage
+from support.doubles.counting_storage import CountingStorage
 from support.judge import HudiJudge, hudi_rs
 from support.judge.options import ARCHIVED_EARLY
-from support.thresholds import dividing_plan
+from support.pasts import archived as history
+from support.pasts import golden
+from support.tables.thresholds import dividing_plan
 
 Row = tuple[str, ...]
 HISTORY = ".hoodie/timeline/history"

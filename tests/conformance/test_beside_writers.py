@@ -12,9 +12,9 @@ from statistics import median
 
 import pytest
 
-from support.campaign import IS_PROOF
 from support.judge import HudiJudge
-from support.reach import reached
+from support.run.campaign import IS_PROOF
+from support.run.reach import reached
 from support.writers.beside import check_all_readers, compact_beside, stock_rollbacks
 from support.writers.java_writer import JavaWriter
 from support.writers.spark_writers import OCC, NonBlockingWriters, OverlappingWriters, StreamWriter

@@ -15,7 +15,6 @@ import pytest
 from eventide import Table
 from eventide_core.config import METASTORE_URIS, SYNC_DATABASE, SYNC_SPARK_VERSION
 from eventide_core.table.catalog.catalog_table import CatalogPartition, CatalogTable
-from support.columns import schema_of
 from support.judge import HudiJudge
 from support.judge.options import (
     BUCKET_INDEX,
@@ -27,6 +26,7 @@ from support.judge.options import (
     table_version,
 )
 from support.servers.hive_metastore import HiveMetastoreServer
+from support.values.columns import schema_of
 
 NAMES = ("kinds_ro", "kinds_rt", "kinds")
 SCHEMA = schema_of(

@@ -25,8 +25,6 @@ from eventide_adapters.storage.local import LocalStorage
 from eventide_core.errors import BusyError, UnsupportedTableError
 from eventide_core.table.files.log_block import BlockType, HeaderKey, read_blocks
 from eventide_core.table.timeline.plans import FallbackReason
-from support.columns import schema_of
-from support.command_line import content_of
 from support.judge import HudiJudge
 from support.judge.options import (
     BUCKET_INDEX,
@@ -39,6 +37,8 @@ from support.judge.options import (
     table_name,
     table_version,
 )
+from support.run.command_line import content_of
+from support.values.columns import schema_of
 
 T_MS = 1_700_000_000_000
 SCHEMA = schema_of(id=pa.string(), part=pa.string(), event_ts=pa.int64(), val=pa.string())

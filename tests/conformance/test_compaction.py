@@ -18,11 +18,11 @@ from eventide_core.errors import BusyError, RefusedError
 from eventide_core.table.timeline.plans import LinkMode
 from golden.histories import EPOCH_MS
 from golden.readings import as_values
-from support import golden
-from support.campaign import IS_PROOF
 from support.judge import HudiJudge, hudi_rs
-from support.reach import reached
-from support.thresholds import dividing_plan
+from support.pasts import golden
+from support.run.campaign import IS_PROOF
+from support.run.reach import reached
+from support.tables.thresholds import dividing_plan
 
 pytestmark = pytest.mark.campaign
 

@@ -12,7 +12,7 @@ import pytest
 from eventide import Table
 from eventide_core.table.timeline.instant import instant_time
 from support.judge import HudiJudge, hudi_rs
-from support.small_table import HOUR_MS, LATER_MS, SCHEMA, make, seen
+from support.tables.small import HOUR_MS, LATER_MS, SCHEMA, make, seen
 
 DAY_MS = LATER_MS - 240 * HOUR_MS
 

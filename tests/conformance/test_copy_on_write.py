@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 
 from eventide import Table
-from support import golden
 from support.judge import HudiJudge
 from support.judge.options import (
     COPY_ON_WRITE,
@@ -18,6 +17,7 @@ from support.judge.options import (
     SIMPLE_INDEX,
     table_name,
 )
+from support.pasts import golden
 
 COLUMNS: dict[str, pa.DataType] = {"id": pa.string(), "part": pa.string(), "event_ts": pa.int64()}
 SCHEMA = pa.schema(COLUMNS)

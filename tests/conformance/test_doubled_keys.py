@@ -14,8 +14,6 @@ import pytest
 from eventide import Table
 from eventide.rows.given import CutName
 from eventide_core.table.timeline.plans import FallbackReason
-from support.command_line import run_json
-from support.dated_rows import DAY_MS, rows
 from support.judge import HudiJudge
 from support.judge.options import (
     BUCKET_INDEX,
@@ -26,7 +24,9 @@ from support.judge.options import (
     table_name,
     table_version,
 )
-from support.small_table import HOUR_MS, SCHEMA, SOON
+from support.run.command_line import run_json
+from support.tables.dated_rows import DAY_MS, rows
+from support.tables.small import HOUR_MS, SCHEMA, SOON
 
 ONE_BUCKET = BUCKET_INDEX | {"hoodie.bucket.index.num.buckets": "1"}
 

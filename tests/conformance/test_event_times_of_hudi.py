@@ -9,10 +9,10 @@ import pytest
 
 from eventide import Table
 from eventide_core.config import EVENT_TIME_FIELD
-from support.event_time_values import UNREADABLE, VALUES
 from support.judge import HudiJudge
 from support.judge.options import BUCKET_INDEX, MERGE_ON_READ, NO_METADATA_TABLE, table_name, table_version
-from support.reach import reached
+from support.run.reach import reached
+from support.values.event_times import UNREADABLE, VALUES
 
 KINDS: Final = [kind for kind in VALUES if kind != "timestamp"]
 """Spark has no timestamps that are as far away as those."""

@@ -9,9 +9,9 @@ import pytest
 from eventide import Table
 from eventide.results.plan import Plan
 from golden.readings import as_values
-from support import golden
 from support.judge import hudi_rs
-from support.reach import reached
+from support.pasts import golden
+from support.run.reach import reached
 
 JUDGES = {"0.15.0": "judge_015", "1.1.1": "judge_111", "1.2.0": "judge_120"}
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from support.command_line import run, run_json
+from support.run.command_line import run, run_json
 from support.servers.hive_metastore import HiveMetastoreServer
-from support.small_table import OPTIONS, make, rows
+from support.tables.small import OPTIONS, make, rows
 
 DATABASE = "fleet_of_a_catalog"
 

@@ -7,8 +7,8 @@ import pytest
 from eventide import Table
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.table.files.bucket import is_flink_file_id
-from support.command_line import content_of
 from support.judge import HudiJudge
+from support.run.command_line import content_of
 from support.writers.batches import table_of
 from support.writers.beside import check_all_readers, wait_for
 from support.writers.java_writer import JavaWriter

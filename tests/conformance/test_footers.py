@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from eventide import Table
-from support import golden
-from support.base_footers import footers_of
+from support.files.base_footers import footers_of
+from support.pasts import golden
 
 pytestmark = pytest.mark.broad
 

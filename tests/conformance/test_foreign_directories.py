@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 
 from eventide import Table
-from support.columns import schema_of
 from support.judge import HudiJudge, hudi_rs
 from support.judge.options import (
     DEFAULT_PAYLOAD,
@@ -21,6 +20,7 @@ from support.judge.options import (
     table_name,
     table_version,
 )
+from support.values.columns import schema_of
 
 SCHEMA = schema_of(id=pa.string(), part=pa.string(), event_ts=pa.int64(), word=pa.string())
 DAY_MS, HOUR_MS = 1_772_409_600_000, 3_600_000

@@ -8,7 +8,7 @@ import pytest
 from eventide import Table
 from eventide_core.table.records.record_order import MergeRule
 from golden.readings import as_values
-from support import golden
+from support.pasts import golden
 
 pytestmark = pytest.mark.slow
 

@@ -12,9 +12,9 @@ from eventide_adapters.storage.paths import TEMPORARY
 from eventide_core.config import Options
 from eventide_core.errors import StorageError, UnsafePathError
 from eventide_core.ports import Capability, Storage
-from support.metered import Cost, requests_counted
+from support.doubles.metered import Cost, requests_counted
 from support.servers.faulty_proxy import Fault, FaultyProxy, faulty_proxy
-from support.servers.hdfs_server import HdfsServer
+from support.servers.hdfs.mini_cluster import HdfsServer
 from support.servers.server_process import free_ports
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from support.servers import native_hdfs
-from support.servers.hdfs_server import HdfsServer
-from support.servers.native_hdfs import NativeHdfs
+from support.servers.hdfs import native
+from support.servers.hdfs.mini_cluster import HdfsServer
+from support.servers.hdfs.native import NativeHdfs
 
-HELD = Path(native_hdfs.__file__).parent / "held_with_libhdfs.py"
+HELD = Path(native.__file__).parent / "held_with_libhdfs.py"
 TIMEOUT_SECONDS = 300
 
 

@@ -8,7 +8,7 @@ import pytest
 from eventide.testing.storage_contract import BehindContract, StorageCase, StorageContract, SymbolicLinkContract
 from eventide_adapters.storage.open import open_storage
 from eventide_core.config import Options
-from support.servers.hdfs_server import HdfsServer
+from support.servers.hdfs.mini_cluster import HdfsServer
 
 
 class TestHdfsWithSymlinks(StorageContract, SymbolicLinkContract, BehindContract):

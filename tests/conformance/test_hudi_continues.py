@@ -13,10 +13,10 @@ from eventide.engine_local import LocalEngine
 from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, SimulatedCrash
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.ports import NoProgress
-from support import golden
-from support.hudi_continues import rows, snapshots, write_on
 from support.judge import HudiJudge
-from support.thresholds import dividing_plan
+from support.pasts import golden
+from support.pasts.hudi_continues import rows, snapshots, write_on
+from support.tables.thresholds import dividing_plan
 
 PROOF = pytest.mark.proof
 JUDGES = {"0.15.0": "judge_015", "1.1.1": "judge_111", "1.2.0": "judge_120"}

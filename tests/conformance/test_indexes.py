@@ -26,7 +26,7 @@ from support.judge.options import (
     table_name,
     table_version,
 )
-from support.reach import reached
+from support.run.reach import reached
 
 SCHEMA = pa.schema([*PLAIN_COLUMNS, pa.field("number", pa.int32())])
 HOUR_S, START_S = 3600, 1_700_002_800  # 2023-11-14 23:00

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from support.campaign import IS_PROOF, IS_REPEATED, tries
 from support.judge import HudiJudge
-from support.reach import reached
+from support.run.campaign import IS_PROOF, IS_REPEATED, tries
+from support.run.reach import reached
 from support.turns.campaign import Campaign
 
 pytestmark = pytest.mark.campaign

@@ -16,10 +16,10 @@ from typing import NamedTuple
 import pytest
 
 from eventide import Table
-from support.campaign import tries
-from support.command_line import run
 from support.judge import HudiJudge, hudi_rs
-from support.reach import reached
+from support.run.campaign import tries
+from support.run.command_line import run
+from support.run.reach import reached
 from support.writers.batches import Batch, merged
 from support.writers.beside import check_all_readers, check_covered, compact_beside, rows_of
 from support.writers.java_writer import JavaWriter

@@ -7,7 +7,6 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from support.columns import schema_of
 from support.judge import HudiJudge, JudgeError, hudi_rs
 from support.judge.hudi_judge import Question
 from support.judge.options import (
@@ -22,6 +21,7 @@ from support.judge.options import (
     table_name,
     table_version,
 )
+from support.values.columns import schema_of
 
 SCHEMA = schema_of(
     id=pa.string(),

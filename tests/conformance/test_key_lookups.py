@@ -21,7 +21,7 @@ from support.judge.options import (
     table_name,
     table_version,
 )
-from support.reach import reached
+from support.run.reach import reached
 
 FILE_GROUPS = {
     f"hoodie.metadata.{index}.{end}.filegroup.count": "2"

@@ -10,10 +10,10 @@ import pytest
 from eventide import Table
 from eventide_core.config import EVENT_TIME_ZONE
 from eventide_core.table.records.event_time import parse_threshold
-from support.columns import schema_of
 from support.judge import HudiJudge
 from support.judge.deeds import Write
 from support.judge.options import BUCKET_INDEX, MERGE_ON_READ, NO_METADATA_TABLE, table_name, table_version
+from support.values.columns import schema_of
 
 BERLIN = {str(EVENT_TIME_ZONE): "Europe/Berlin"}
 SCHEMA = schema_of(id=pa.string(), part=pa.string(), at=pa.timestamp("us"))

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from eventide import Table
-from support.columns import schema_of
 from support.judge import HudiJudge
 from support.judge.options import BUCKET_INDEX, MERGE_ON_READ, NO_METADATA_TABLE, table_name, table_version
+from support.values.columns import schema_of
 
 SCHEMA = schema_of(id=pa.string(), part=pa.string(), event_ts=pa.int64())
 LOCAL: Final = {"hoodie.table.timeline.timezone": "LOCAL"}

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from eventide import Table
-from support.columns import schema_of
 from support.judge import HudiJudge
+from support.values.columns import schema_of
 
 SCHEMA = schema_of(id=pa.string(), ms=pa.int64(), at=pa.timestamp("us"))
 AT = datetime(2020, 1, 1, 0, 0, 0, 5000)  # noqa: DTZ001

@@ -7,12 +7,12 @@ import pytest
 from eventide import Table
 from eventide_core.errors import CorruptTimelineError
 from golden.histories import EPOCH_MS, PLAIN
-from support import golden
-from support.command_line import run
-from support.hudi_continues import rows as rows_of
 from support.judge import HudiJudge, hudi_rs
 from support.judge.hudi_judge import JudgeError
 from support.judge.options import ARCHIVED_EARLY
+from support.pasts import golden
+from support.pasts.hudi_continues import rows as rows_of
+from support.run.command_line import run
 
 HISTORY = ".hoodie/timeline/history"
 

@@ -1,6 +1,6 @@
 """Each kind of table that real Hudi writes, compacted in part: every reader continues as before, and so does Hudi.
 
-One cell (support/matrix.py) a test. Hudi writes a base, changes with late rows, deletes, and later changes; eventide
+One cell (support/pasts/matrix.py) a test. Hudi writes a base, changes with late rows, deletes, and later changes; eventide
 compacts everything before the later ones, so that their logs are left over. Then Hudi continues the table: an upsert
 with late rows, then a delete with a compaction and a clean, while the metadata table is compacted. It must end with the
 rows that the merge mode makes of the ones before and these changes.
@@ -8,8 +8,8 @@ rows that the merge mode makes of the ones before and these changes.
 Filters are asked where something could prune by them: by key and partition in every cell, by other columns where the
 metadata table has their statistics.
 
-Every two kinds meet in some cell. In a campaign of n (support.campaign) every n + 1 do: from 6 on these are all cells there
-are.
+Every two kinds meet in some cell. In a campaign of n (support.run.campaign) every n + 1 do: from 6 on these are all cells
+there are.
 """
 
 from collections import Counter
@@ -26,12 +26,12 @@ import pytest
 from eventide import Table
 from golden.histories import EPOCH_MS, Row
 from golden.readings import as_json
-from support.campaign import CAMPAIGN
+from support.documentation.tested_grid import PARQUET, compared
 from support.judge import HudiJudge, hudi_rs
 from support.judge.hudi_judge import Question
-from support.matrix import KEYS, Blocks, Cell, Index, KeyGenerator, Merge, Metadata, Types, Writer, covering_cells
-from support.reach import reached
-from support.tested_grid import PARQUET, compared
+from support.pasts.matrix import KEYS, Blocks, Cell, Index, KeyGenerator, Merge, Metadata, Types, Writer, covering_cells
+from support.run.campaign import CAMPAIGN
+from support.run.reach import reached
 
 pytestmark = pytest.mark.proof
 

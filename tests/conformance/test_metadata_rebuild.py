@@ -16,7 +16,7 @@ from eventide_adapters.storage.local import LocalStorage
 from eventide_core.table.files.table_path import INDEX_DEFINITIONS
 from eventide_core.table.timeline.instant import Action
 from golden.histories import RICH, changes_and_natural_deletes
-from support.command_line import run_json
+from support.cases.pruned_reads import check_pruned_reads
 from support.judge import HudiJudge, hudi_rs
 from support.judge.options import (
     AVRO_LOG_BLOCKS,
@@ -28,8 +28,8 @@ from support.judge.options import (
     table_name,
     table_version,
 )
-from support.pruned_reads import check_pruned_reads
-from support.reach import reached
+from support.run.command_line import run_json
+from support.run.reach import reached
 
 PLAIN = {
     **table_name("rebuilt"),

@@ -22,8 +22,9 @@ from eventide_adapters.storage.faulty import SimulatedCrash
 from eventide_core.ports import NoProgress
 from golden.histories import PLAIN, RICH, Step, changes_and_natural_deletes, changes_in_event_time_order
 from golden.readings import as_json
-from support import golden
-from support.dying_storage import DyingStorage
+from support.cases.pruned_reads import BY_LISTING, check_pruned_reads
+from support.doubles.dying_storage import DyingStorage
+from support.files.metadata_updates import listed, on_disk, opened
 from support.judge import HudiJudge, hudi_rs
 from support.judge.options import (
     AVRO_LOG_BLOCKS,
@@ -35,10 +36,9 @@ from support.judge.options import (
     table_name,
     table_version,
 )
-from support.metadata_updates import listed, on_disk, opened
-from support.pruned_reads import BY_LISTING, check_pruned_reads
-from support.reach import reached
-from support.thresholds import dividing_plan
+from support.pasts import golden
+from support.run.reach import reached
+from support.tables.thresholds import dividing_plan
 
 JUDGES = {"0.15.0": "judge_015", "1.1.1": "judge_111", "1.2.0": "judge_120"}
 BY_METADATA = {"hoodie.metadata.enable": "true"}

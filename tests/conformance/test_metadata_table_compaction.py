@@ -22,11 +22,11 @@ from eventide_adapters.storage.local import LocalStorage
 from eventide_core.ports import NoProgress
 from eventide_core.table.settings.write_shape import WriteOperation
 from golden.histories import PLAIN
-from support import golden
-from support.dying_storage import DyingStorage
+from support.cases.pruned_reads import BY_LISTING
+from support.doubles.dying_storage import DyingStorage
+from support.files.metadata_updates import check_files
 from support.judge import HudiJudge, hudi_rs
-from support.metadata_updates import check_files
-from support.pruned_reads import BY_LISTING
+from support.pasts import golden
 
 BY_METADATA = {"hoodie.metadata.enable": "true"}
 AT_ONCE = {"hoodie.metadata.compact.max.delta.commits": "1"}

@@ -9,7 +9,6 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from support.command_line import content_of, run
 from support.judge import HudiJudge
 from support.judge.options import (
     AVRO_LOG_BLOCKS,
@@ -20,6 +19,7 @@ from support.judge.options import (
     table_name,
     table_version,
 )
+from support.run.command_line import content_of, run
 
 SCHEMA = pa.schema(dict.fromkeys(("id", "part", "_event_seq", "_change_operation_type", "text"), pa.string()))
 PLACES = "9.5", "9.40", "10.1"  # in the order of numbers, and in the opposite one as texts

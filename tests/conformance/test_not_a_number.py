@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 from eventide import Table
-from support.columns import schema_of
 from support.judge import HudiJudge
 from support.judge.hudi_judge import Question
 from support.judge.options import MERGE_ON_READ, NO_METADATA_TABLE, SIMPLE_INDEX, table_name, table_version
+from support.values.columns import schema_of
 
 SCHEMA = schema_of(id=pa.string(), part=pa.string(), event_ts=pa.int64(), d=pa.float64(), f=pa.float32())
 VALUES = {"one": 1.0, "nan": math.nan, "zero": 0.0, "minus": -0.0, "none": None}

@@ -6,8 +6,8 @@ import pytest
 
 from eventide import Table
 from golden.histories import EPOCH_MS, PLAIN
-from support import golden
 from support.judge import HudiJudge, hudi_rs
+from support.pasts import golden
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ from eventide import Table
 from eventide.options.sections import all_options
 from eventide_core.action.write.refused_options import OF_THE_TABLE, REFUSED, REFUSED_FOR_QUERIES
 from eventide_core.errors import ConfigError, UnsupportedTableError
-from support.columns import schema_of
 from support.judge import HudiJudge
 from support.judge.options import EVENT_TIME_ORDERING, MERGE_ON_READ, table_name, table_version
+from support.values.columns import schema_of
 
 WITHOUT_EFFECT = Path(__file__).parent / "options_without_effect_on_rows.txt"
 BUCKETS = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"}

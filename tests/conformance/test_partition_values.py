@@ -7,7 +7,6 @@ import pyarrow as pa
 import pytest
 
 from eventide import Table, UnsupportedTableError
-from support.columns import schema_of
 from support.judge import HudiJudge
 from support.judge.deeds import Statements
 from support.judge.hudi_judge import Question
@@ -18,6 +17,7 @@ from support.judge.options import (
     table_name,
     table_version,
 )
+from support.values.columns import schema_of
 
 NULL = "__HIVE_DEFAULT_PARTITION__"
 VALUES = [

@@ -18,9 +18,9 @@ import pytest
 
 from eventide import Table
 from eventide_core.table.timeline.instant import Instant, State
-from support.command_line import Answer, content_of, run
 from support.judge import HudiJudge, hudi_judge, hudi_rs
-from support.reach import reached
+from support.run.command_line import Answer, content_of, run
+from support.run.reach import reached
 from support.writers.batches import SCHEMA
 from support.writers.beside import check_all_readers
 from support.writers.restarted_stream import RestartedStream, files_taken, wait_until

@@ -19,7 +19,7 @@ from eventide_core.errors import BusyError, format_timestamp
 from eventide_core.ports import NoProgress
 from eventide_core.table.files.file_group_write import heartbeat_path
 from support.judge import HudiJudge, JudgeError
-from support.plans_of_hudi import (
+from support.pasts.plans_of_hudi import (
     LOCK,
     Case,
     Planned,
@@ -32,7 +32,7 @@ from support.plans_of_hudi import (
     shown_words,
     without_attempt,
 )
-from support.reach import reached
+from support.run.reach import reached
 from support.writers.java_writer import JavaWriter
 
 # What an attempt chooses or measures for itself; and what not every version of Hudi writes, or means alike.

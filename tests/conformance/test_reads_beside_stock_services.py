@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from eventide import Table
-from support.campaign import tries
+from support.cases.reads_beside import read_beside
 from support.judge import HudiJudge
 from support.judge.options import ARCHIVED_EARLY
-from support.reads_beside import read_beside
+from support.run.campaign import tries
 from support.writers.batches import Batch, table_of
 from support.writers.spark_writers import write_options
 

@@ -18,6 +18,7 @@ from eventide import Table
 from eventide_core.errors import CorruptLogBlockError
 from eventide_core.table.records.record_order import MergeRule, Version, latest
 from eventide_core.table.timeline.plans import FallbackReason
+from support.files.logs import DELETE, INSTANT_TIME, block, parse_blocks, rollback_block
 from support.judge import HudiJudge, hudi_rs
 from support.judge.options import (
     AVRO_LOG_BLOCKS,
@@ -30,7 +31,6 @@ from support.judge.options import (
     table_name,
     table_version,
 )
-from support.log_files import DELETE, INSTANT_TIME, block, parse_blocks, rollback_block
 
 T = 1_700_000_000_000
 COLUMNS: dict[str, pa.DataType] = {

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from eventide import Table
-from support import golden
-from support.hudi_continues import rows, snapshots, write_on
+from support.faults.lost_settings import answers_of, lose_settings
 from support.judge import HudiJudge, hudi_rs
-from support.lost_settings import answers_of, lose_settings
-from support.thresholds import dividing_plan
+from support.pasts import golden
+from support.pasts.hudi_continues import rows, snapshots, write_on
+from support.tables.thresholds import dividing_plan
 
 BROAD = pytest.mark.broad
 PROOF = pytest.mark.proof

@@ -25,7 +25,7 @@ from support.judge.options import (
     table_name,
     table_version,
 )
-from support.reach import reached
+from support.run.reach import reached
 
 pytestmark = pytest.mark.proof
 

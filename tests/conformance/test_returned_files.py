@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from eventide import Table
-from support.append_tables import seen
+from support.faults.returned_files import NOW, bring_back, overwritten_table
 from support.judge import HudiJudge, hudi_rs
-from support.returned_files import NOW, bring_back, overwritten_table
+from support.tables.append import seen
 
 
 @pytest.mark.broad

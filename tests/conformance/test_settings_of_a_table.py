@@ -11,12 +11,12 @@ from eventide import Table
 from eventide_core.errors import NotAHudiTableError
 from golden.histories import PLAIN
 from golden.readings import as_json
-from support import golden
-from support.command_line import content_of
+from support.cases.unsupported import refused_by_every_verb
 from support.judge import HudiJudge, JudgeError
 from support.judge.options import COPY_ON_WRITE, MERGE_ON_READ, NO_METADATA_TABLE, SIMPLE_INDEX, table_name
-from support.thresholds import dividing_plan
-from support.unsupported import refused_by_every_verb
+from support.pasts import golden
+from support.run.command_line import content_of
+from support.tables.thresholds import dividing_plan
 
 
 def rows(found: pa.Table) -> Counter[tuple[str, ...]]:

@@ -13,7 +13,6 @@ import pytest
 
 from eventide import Table
 from eventide_core.config import BUCKETS, CLOCK_SKEW_MS
-from support.columns import schema_of
 from support.judge import HudiJudge, hudi_rs
 from support.judge.options import (
     AVRO_LOG_BLOCKS,
@@ -26,6 +25,7 @@ from support.judge.options import (
     table_version,
 )
 from support.servers.kafka_server import KafkaServer
+from support.values.columns import schema_of
 
 START_MS = 1_700_000_000_000
 SCHEMA = schema_of(id=pa.string(), part=pa.string(), event_ts=pa.int64())

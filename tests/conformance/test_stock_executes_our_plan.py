@@ -15,7 +15,6 @@ from eventide_core.table.timeline.instant import next_instant_time
 from eventide_core.table.timeline.layout import LAYOUT_6, LAYOUT_8
 from eventide_core.table.timeline.plans import CompactionPlan, CutMode, LeftOver, LinkMode, PlannedLog, PlannedOperation
 from eventide_core.table.timeline.timeline import Timeline
-from support.columns import schema_of
 from support.judge import HudiJudge
 from support.judge.hudi_judge import Query
 from support.judge.options import (
@@ -28,6 +27,7 @@ from support.judge.options import (
     table_name,
     table_version,
 )
+from support.values.columns import schema_of
 
 SCHEMA = schema_of(id=pa.string(), part=pa.string(), event_ts=pa.int64())
 PLAIN = MERGE_ON_READ | BUCKET_INDEX | NO_METADATA_TABLE | AVRO_LOG_BLOCKS | table_name("planned")

@@ -6,7 +6,7 @@ from eventide_adapters.lock.storage_based import PATH, StorageBasedLock
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.config import LOCK_WAIT_MS, Options
 from eventide_core.errors import LockError
-from support.clocks import ManualClock
+from support.doubles.clocks import ManualClock
 from support.judge import HudiJudge
 
 

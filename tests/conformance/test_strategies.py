@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 
 from eventide import Table
-from support.columns import schema_of
 from support.judge import HudiJudge, JudgeError
 from support.judge.hudi_judge import Mode
 from support.judge.options import (
@@ -25,6 +24,7 @@ from support.judge.options import (
     table_name,
     table_version,
 )
+from support.values.columns import schema_of
 
 PACKAGE = "org.apache.hudi.table.action.compact.strategy"
 IO, SIZE, NUM = ("hoodie.compaction." + key for key in ("target.io", "logfile.size.threshold", "logfile.num.threshold"))

@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 from eventide import Table
-from support.campaign import IS_PROOF
-from support.command_line import run
 from support.judge import HudiJudge, hudi_judge
-from support.reach import reached
+from support.run.campaign import IS_PROOF
+from support.run.command_line import run
+from support.run.reach import reached
 from support.writers.beside import check_all_readers
 from support.writers.restarted_stream import RestartedStream, wait_until
 from support.writers.spark_writers import OCC

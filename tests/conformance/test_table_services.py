@@ -13,12 +13,12 @@ import pytest
 
 from eventide import Table
 from golden.histories import PLAIN
-from support import golden
-from support.hudi_continues import NEW_MS, row, snapshots
 from support.judge import HudiJudge
 from support.judge.deeds import Deed, Statements, Write, call_of, call_on, pairs
 from support.judge.options import ARCHIVED_EARLY
-from support.thresholds import dividing_plan
+from support.pasts import golden
+from support.pasts.hudi_continues import NEW_MS, row, snapshots
+from support.tables.thresholds import dividing_plan
 
 # Hudi's procedures make a metadata table unless their session says that there is none.
 SETTINGS = {"hoodie.metadata.enable": "false"}

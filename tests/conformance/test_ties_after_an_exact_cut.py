@@ -15,9 +15,9 @@ from eventide_core.action.compaction.slice_split import carried_tombstone
 from eventide_core.table.records.key_history import KeyHistory
 from eventide_core.table.records.record_order import MergeRule, Version
 from eventide_core.table.records.record_shape import RecordShape
-from support.dated_rows import DAY_MS, rows
 from support.judge import HudiJudge, hudi_rs
-from support.small_table import HOUR_MS, make, seen
+from support.tables.dated_rows import DAY_MS, rows
+from support.tables.small import HOUR_MS, make, seen
 
 
 @pytest.mark.parametrize("version", [6, 9])

@@ -9,10 +9,10 @@ from eventide import Table
 from eventide_core.errors import CorruptLogBlockError
 from eventide_core.table.files.log_block import MAGIC
 from eventide_core.table.timeline.plans import FallbackReason
-from support.command_line import run
+from support.files.logs import INSTANT_TIME, block, parse_blocks
 from support.judge import hudi_rs
-from support.log_files import INSTANT_TIME, block, parse_blocks
-from support.small_table import HOUR_MS, LATER_MS, make, rows, seen
+from support.run.command_line import run
+from support.tables.small import HOUR_MS, LATER_MS, make, rows, seen
 
 BROKEN_OFF = MAGIC + bytes(13)
 

@@ -8,9 +8,9 @@ import pytest
 
 from eventide import Table
 from eventide_core.errors import format_timestamp
-from support.base_footers import footers_of
-from support.command_line import run_json
+from support.files.base_footers import footers_of
 from support.judge import HudiJudge
+from support.run.command_line import run_json
 from support.writers.batches import merged
 from support.writers.beside import wait_for
 from support.writers.java_writer import JavaWriter

@@ -14,11 +14,11 @@ import pytest
 
 from conformance.test_table_services import SETTINGS, do, write
 from eventide import Table
-from support import golden
-from support.command_line import run, run_json
-from support.hudi_continues import NEW_MS, snapshots
 from support.judge import HudiJudge
 from support.judge.deeds import call_on
+from support.pasts import golden
+from support.pasts.hudi_continues import NEW_MS, snapshots
+from support.run.command_line import run, run_json
 
 STAYS = {"hoodie.write.auto.upgrade": "false", "hoodie.write.table.version": "6"}
 

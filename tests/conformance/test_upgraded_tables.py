@@ -15,9 +15,6 @@ import pytest
 
 from eventide import Table
 from eventide_core.errors import format_timestamp
-from support.campaign import tries
-from support.columns import schema_of
-from support.command_line import content_of, run
 from support.judge import HudiJudge, hudi_rs
 from support.judge.options import (
     AVRO_LOG_BLOCKS,
@@ -28,7 +25,10 @@ from support.judge.options import (
     table_name,
     table_version,
 )
-from support.reach import reached
+from support.run.campaign import tries
+from support.run.command_line import content_of, run
+from support.run.reach import reached
+from support.values.columns import schema_of
 
 SCHEMA = schema_of(id=pa.string(), part=pa.string(), event_ts=pa.int64(), word=pa.string())
 OPTIONS = MERGE_ON_READ | BUCKET_INDEX | AVRO_LOG_BLOCKS | DEFAULT_PAYLOAD | NO_METADATA_TABLE | table_name("upgraded")

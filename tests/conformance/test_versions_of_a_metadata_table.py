@@ -7,9 +7,9 @@ import pytest
 
 from eventide import Table
 from eventide_core.errors import UnsupportedTableError
-from support.columns import schema_of
 from support.judge import HudiJudge
 from support.judge.options import DEFAULT_PAYLOAD, MERGE_ON_READ, table_name, table_version
+from support.values.columns import schema_of
 
 SCHEMA = schema_of(id=pa.string(), part=pa.string(), event_ts=pa.int64(), word=pa.string())
 OPTIONS = {

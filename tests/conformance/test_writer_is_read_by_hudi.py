@@ -15,7 +15,6 @@ from eventide_core.config import BLOOM_ENTRIES, BUCKETS, LOG_BLOCK_EVENT_TIME_BU
 from eventide_core.ports import NoProgress
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.settings.write_shape import WriteOperation
-from support.columns import schema_of
 from support.judge import HudiJudge, hudi_rs
 from support.judge.options import (
     AVRO_LOG_BLOCKS,
@@ -29,6 +28,7 @@ from support.judge.options import (
     table_name,
     table_version,
 )
+from support.values.columns import schema_of
 
 SCHEMA = schema_of(id=pa.string(), part=pa.string(), event_ts=pa.int64(), word=pa.string())
 START_MS = 1_700_000_000_000

@@ -11,9 +11,9 @@ from typing import get_args
 
 import pytest
 
-from support.command_line import Answer, content_of, run
 from support.judge import HudiJudge
-from support.reach import reached
+from support.run.command_line import Answer, content_of, run
+from support.run.reach import reached
 from support.writers.batches import Batch
 from support.writers.beside import check_all_readers, wait_for
 from support.writers.java_writer import JavaWriter, Steps, Unfinished

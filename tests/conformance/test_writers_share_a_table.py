@@ -17,8 +17,6 @@ from eventide_core.config import BLOOM_ENTRIES, BUCKETS, INDEX_TYPE, LOG_BLOCK_F
 from eventide_core.errors import BusyError
 from eventide_core.ports import NoProgress
 from eventide_core.table.settings.write_shape import WriteOperation
-from support.campaign import tries
-from support.columns import schema_of
 from support.judge import HudiJudge, hudi_rs
 from support.judge.hudi_judge import JudgeError
 from support.judge.options import (
@@ -31,8 +29,10 @@ from support.judge.options import (
     table_name,
     table_version,
 )
-from support.reach import reached
+from support.run.campaign import tries
+from support.run.reach import reached
 from support.servers.zookeeper_server import ZookeeperServer
+from support.values.columns import schema_of
 
 SCHEMA = schema_of(id=pa.string(), part=pa.string(), event_ts=pa.int64(), word=pa.string())
 START_MS = 1_700_000_000_000

@@ -23,6 +23,7 @@ from eventide_core.ports import NoProgress
 from eventide_core.table.settings.write_shape import WriteOperation
 from golden.histories import PLAIN_COLUMNS
 from golden.readings import as_json
+from support.cases.pruned_reads import BY_LISTING, check_pruned_reads
 from support.judge import HudiJudge
 from support.judge.options import (
     AVRO_LOG_BLOCKS,
@@ -32,7 +33,6 @@ from support.judge.options import (
     table_name,
     table_version,
 )
-from support.pruned_reads import BY_LISTING, check_pruned_reads
 
 BY_METADATA = {"hoodie.metadata.enable": "true"}
 # Small ones: each file group of an index costs Hudi a task.

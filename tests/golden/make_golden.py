@@ -1,7 +1,7 @@
 """Makes the golden tables again: `python tests/golden/make_golden.py [NAME...]`, in the tests' environment.
 
 Each becomes `<name>.tar.gz`, the table as Hudi left it (hidden `.crc` files and modification times included),
-and `<name>.expected.json`, what it is made of and what each judge reads from it (see `support/golden.py`).
+and `<name>.expected.json`, what it is made of and what each judge reads from it (see `support/pasts/golden.py`).
 Rows and options are the same every time; instants, file ids and sizes are not.
 """
 
@@ -21,10 +21,10 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from golden.histories import Step
 from golden.readings import Readings, as_json
 from golden.recipes import Recipe, recipes
-from support.golden import DIRECTORY, unpack
 from support.judge import HudiJudge, JudgeError, hudi_judge, hudi_rs
 from support.judge.deeds import Statements
 from support.judge.jars import BUNDLES
+from support.pasts.golden import DIRECTORY, unpack
 
 Document: TypeAlias = dict[str, object]
 

@@ -40,7 +40,7 @@ class Readings:
             self._reads.append({"judge": judge, **question, "rows": numbers})
 
     def document(self) -> dict[str, object]:
-        """The JSON members that `support.golden` reads."""
+        """The JSON members that `support.pasts.golden` reads."""
         instants = [
             {
                 "requested_time": instant.requested_time,
@@ -75,7 +75,7 @@ def as_values(row: dict[str, Any], columns: Sequence[str]) -> list[object]:
 
 
 def as_json(value: Any) -> object:
-    """A column value as `support.golden` reads it back by the column's type."""
+    """A column value as `support.pasts.golden` reads it back by the column's type."""
     match value:
         case datetime() | date():
             return value.isoformat()

@@ -1,4 +1,4 @@
-"""All code in README and in the guide runs, and prints what the page says: support/documented_code.py has the rules."""
+"""All code in README and in the guide runs, and prints what the page says: support/documentation/pages.py has the rules."""
 
 import gzip
 import re
@@ -14,9 +14,9 @@ import pytest
 
 from eventide import Table
 from eventide_adapters.metrics import open_telemetry_spans
-from support.documented_code import DocumentedPage
-from support.documented_commands import Commands
-from support.documented_schedules import Airflow
+from support.documentation.commands import Commands
+from support.documentation.pages import DocumentedPage
+from support.documentation.schedules import Airflow
 from support.servers.trace_collector import trace_collector
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from eventide import Table
-from support import golden
-from support.backends import backend, upload
+from support.pasts import golden
+from support.tables.backends import backend, upload
 
 pytestmark = pytest.mark.slow
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from eventide import Table
-from support.killed import call_until_killed
-from support.trips_pipeline import BEGIN, DAY, HOUR, OPTIONS, Trip, oracle, run_pipeline, sums_of, write
+from support.documentation.trips_pipeline import BEGIN, DAY, HOUR, OPTIONS, Trip, oracle, run_pipeline, sums_of, write
+from support.faults.killed import call_until_killed
 
 NEVER = 1_000_000_000
 STEP = timedelta(hours=5)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from support.json_documents import DIRECTORY, ERROR, problems, samples, schema_of, widened
+from support.documentation.json_documents import DIRECTORY, ERROR, problems, samples, schema_of, widened
 
 PAGE = (Path(__file__).parents[2] / "docs/reference/command_line.md").read_text()
 UNSTABLE = {"demo"}  # docs/stability.md
@@ -37,7 +37,7 @@ def test_what_the_verbs_print_fits_their_schemas(printed: dict[str, list[dict[st
         for document in documents
         for problem in problems(schema_of(verb), document)
     }
-    assert wrong == set(), "run python -m support.json_documents"
+    assert wrong == set(), "run python -m support.documentation.json_documents"
 
 
 def test_a_schema_takes_what_it_was_made_of_and_nothing_else() -> None:

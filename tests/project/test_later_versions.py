@@ -13,8 +13,8 @@ from eventide import Table, UnsupportedTableError
 from eventide_adapters.storage.memory import MemoryFile
 from eventide_core.service.compaction.compact_slice import RESULT_FOOTER_KEY
 from eventide_core.table.files.own_file import VERSION, decoded_own
-from support.hourly_tables import at, rows
-from support.release_tables import made, opened
+from support.pasts.releases import made, opened
+from support.tables.hourly import at, rows
 
 LATER = VERSION + 1
 

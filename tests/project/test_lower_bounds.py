@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from support.lower_bounds import LEFT_OUT, lower_bounds
+from support.run.lower_bounds import LEFT_OUT, lower_bounds
 
 PYPROJECT = (Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8")
 

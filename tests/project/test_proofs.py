@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from support.proofs import PARTS, ROOT, arguments, part_of, touched_parts
+from support.run.proofs import PARTS, ROOT, arguments, part_of, touched_parts
 
 FOUNDATIONS = (
     "core/eventide_core/service",

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from support.interface import interface, kept
-from support.release_tables import DIRECTORY
+from support.documentation.interface import interface, kept
+from support.pasts.releases import DIRECTORY
 
 ROOT = Path(__file__).parents[2]
 PAGES = ("docs/stability.md", "docs/threat_model.md")

@@ -1,6 +1,6 @@
 """Tables that a release left in each state: today's eventide continues them, and the release continues today's.
 
-`python -m support.release_tables VERSION` makes them.
+`python -m support.pasts.releases VERSION` makes them.
 """
 
 import json
@@ -18,10 +18,10 @@ import pytest
 
 from eventide import Table
 from eventide_adapters.storage.memory import MemoryFile
-from support.child_processes import environment
-from support.hourly_tables import SOON, at, rows
-from support.hourly_tables import made as hourly
-from support.release_tables import DIRECTORY, ROOT, STATES, made, opened, packed, shown, unpacked
+from support.pasts.releases import DIRECTORY, ROOT, STATES, made, opened, packed, shown, unpacked
+from support.run.child_processes import environment
+from support.tables.hourly import SOON, at, rows
+from support.tables.hourly import made as hourly
 
 RELEASES = sorted(path.parent for path in DIRECTORY.glob("*/expected.json"))
 CONTINUE = """

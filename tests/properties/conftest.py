@@ -6,7 +6,7 @@ import pytest
 
 from eventide.testing.compaction_case import Case, make_case
 from eventide.testing.crash_enumeration import Bench
-from support.compaction_cells import CELLS, PAIRED, TALLY, Cell, params_of
+from support.pasts.compaction_cells import CELLS, PAIRED, TALLY, Cell, params_of
 
 
 @pytest.fixture(scope="module", params=params_of(CELLS))

@@ -1,10 +1,10 @@
-"""Random histories of schema changes beside an oracle: see `support.altered_history`."""
+"""Random histories of schema changes beside an oracle: see `support.pasts.altered`."""
 
 from pathlib import Path
 
 import pytest
 
-from support.altered_history import follow
+from support.pasts.altered import follow
 
 BY_DEFAULT, IN_BROAD, IN_ALL, STEPS = 4, 14, 200, 14
 

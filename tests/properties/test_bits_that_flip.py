@@ -10,9 +10,9 @@ from eventide.testing.crash_enumeration import Bench
 from eventide.testing.histories import Layout
 from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, Operation
 from eventide_core.errors import EventideError
-from support.pasts import EARLY, HEARTBEAT_EXPIRY_MS, LAYOUTS
-from support.reach import reached
-from support.service_cases import ACTIONS, Case, case, shown
+from support.pasts.served import EARLY, HEARTBEAT_EXPIRY_MS, LAYOUTS
+from support.pauses.services import ACTIONS, Case, case, shown
+from support.run.reach import reached
 
 READING = ("read", "read_range", "open_input")
 COPYING = ("ingest", "compact")

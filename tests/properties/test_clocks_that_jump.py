@@ -12,9 +12,9 @@ from eventide.testing.crash_enumeration import Bench
 from eventide.testing.histories import Layout, ManualClock
 from eventide_core.config import LOCK_EXPIRE_MINUTES
 from eventide_core.errors import BusyError, EventideError
-from support.pasts import EARLY, HEARTBEAT_EXPIRY_MS, LAYOUTS
-from support.reach import reached
-from support.service_cases import ACTIONS, case, ingest, shown
+from support.pasts.served import EARLY, HEARTBEAT_EXPIRY_MS, LAYOUTS
+from support.pauses.services import ACTIONS, case, ingest, shown
+from support.run.reach import reached
 
 DAY_MS = 86_400_000
 TEN_YEARS_MS = 3_650 * DAY_MS

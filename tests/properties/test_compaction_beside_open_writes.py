@@ -18,7 +18,7 @@ from eventide.testing.living_table.table import LivingTable
 from eventide.testing.oracle import Order
 from eventide_core.config import LinkChoice
 from eventide_core.table.timeline.plans import CutMode
-from support.reach import reached
+from support.run.reach import reached
 
 pytestmark = pytest.mark.slow
 

@@ -23,7 +23,7 @@ from eventide.testing.inspection.checks import check_nothing_left
 from eventide.testing.inspection.observation import LOCK_PREFIX
 from eventide.testing.oracle import Oracle
 from eventide_core.table.timeline.plans import require_ours
-from support.compaction_cells import TALLY, check_reach
+from support.pasts.compaction_cells import TALLY, check_reach
 
 pytestmark = pytest.mark.slow
 

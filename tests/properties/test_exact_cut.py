@@ -21,7 +21,7 @@ from eventide_core.config import MAX_LEFT_OVERS, LinkChoice
 from eventide_core.errors import format_timestamp
 from eventide_core.service.state.table import TableState
 from eventide_core.table.timeline.plans import CompactionPlan, CutMode, FallbackReason
-from support.reach import reached
+from support.run.reach import reached
 
 pytestmark = pytest.mark.slow
 

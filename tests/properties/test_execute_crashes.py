@@ -16,7 +16,7 @@ from eventide.testing.crash_enumeration import (
 from eventide.testing.inspection.checks import check_nothing_left
 from eventide_core.config import LinkChoice
 from eventide_core.errors import BusyError, InstantNotFoundError
-from support.compaction_cells import TALLY, check_reach
+from support.pasts.compaction_cells import TALLY, check_reach
 
 pytestmark = pytest.mark.slow
 

@@ -5,10 +5,10 @@ from functools import cache
 import pytest
 
 from eventide.testing.schedules.pauses import Counted
-from support.explored import Search, Wrong, explore, scene
-from support.fences import FENCES, Fence
-from support.pasts import LAYOUTS
-from support.reach import reached
+from support.pasts.served import LAYOUTS
+from support.pauses.explored import Search, Wrong, explore, scene
+from support.pauses.fences import FENCES, Fence
+from support.run.reach import reached
 
 pytestmark = [pytest.mark.campaign, pytest.mark.slow]
 _FAST = FENCES[:2]

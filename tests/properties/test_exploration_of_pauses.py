@@ -1,8 +1,8 @@
 """Processes that fall asleep past their lease, before any of their operations, while others act: every order harms nobody.
 
-testing/schedules/pauses.py says how, and support/explored.py what: readers see the acknowledged rows and no others whenever
-everybody is asleep, dead or done, and then others can go on. A schedule that is found wrong is done once more for real,
-in threads and under the file lock, and printed.
+testing/schedules/pauses.py says how, and support/pauses/explored.py what: readers see the acknowledged rows and no others
+whenever everybody is asleep, dead or done, and then others can go on. A schedule that is found wrong is done once
+more for real, in threads and under the file lock, and printed.
 """
 
 from functools import partial
@@ -11,9 +11,9 @@ from itertools import combinations_with_replacement
 import pytest
 
 from eventide.testing.schedules.pauses import Counted, Dying, at_changes
-from support.explored import KINDS, Search, explore, replayed, scene
-from support.pasts import LAYOUTS
-from support.reach import reached
+from support.pasts.served import LAYOUTS
+from support.pauses.explored import KINDS, Search, explore, replayed, scene
+from support.run.reach import reached
 
 pytestmark = [pytest.mark.campaign, pytest.mark.slow]
 

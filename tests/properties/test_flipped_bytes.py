@@ -21,10 +21,10 @@ from eventide_core.errors import EventideError
 from eventide_core.ports import NoProgress
 from eventide_core.table.files.file_name import is_data_file
 from eventide_core.table.files.slice_read import QueryPlan
-from support import golden
-from support.campaign import tries
-from support.compacted_bench import compacted_bench
-from support.reach import reached
+from support.pasts import golden
+from support.run.campaign import tries
+from support.run.reach import reached
+from support.tables.compacted_bench import compacted_bench
 
 VERSIONS = (6, 9)
 WITHOUT_CHECKSUM = ("base files", "log files", "hoodie.properties")

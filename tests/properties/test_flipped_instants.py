@@ -15,9 +15,9 @@ from eventide_core.errors import CorruptLogBlockError, EventideError
 from eventide_core.ports import NoProgress
 from eventide_core.table.files.file_name import LogFileName
 from eventide_core.table.files.log_block import BlockType, read_blocks
-from support.campaign import IS_PROOF
-from support.compacted_bench import compacted_bench
-from support.reach import reached
+from support.run.campaign import IS_PROOF
+from support.run.reach import reached
+from support.tables.compacted_bench import compacted_bench
 
 VERSIONS = (6, 9)
 BITS = 8

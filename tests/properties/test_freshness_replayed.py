@@ -24,8 +24,8 @@ from eventide_core.ports import NoProgress
 from eventide_core.table.files.slice_read import QueryPlan
 from eventide_core.table.settings.write_shape import WriteOperation
 from eventide_core.table.timeline.plans import CutMode
-from support.campaign import tries
-from support.reach import reached
+from support.run.campaign import tries
+from support.run.reach import reached
 
 pytestmark = pytest.mark.slow
 

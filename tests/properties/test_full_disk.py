@@ -17,10 +17,10 @@ from eventide.testing.histories import Layout
 from eventide_adapters.storage.local import LocalStorage
 from eventide_adapters.storage.paths import TEMPORARY
 from eventide_core.errors import EventideError, StorageError
-from support.on_disk import begin, expire_heartbeats_of
-from support.pasts import LAYOUTS
-from support.reach import reached
-from support.service_cases import ACTIONS, case, shown
+from support.pasts.served import LAYOUTS
+from support.pauses.services import ACTIONS, case, shown
+from support.run.reach import reached
+from support.tables.on_disk import begin, expire_heartbeats_of
 
 ENDLESS = 1 << 40
 UNDOING = ("roll back", "restore")  # which are seen from their first step on

@@ -23,7 +23,7 @@ from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.config import LinkChoice
 from eventide_core.errors import InstantNotFoundError, StorageError, UnsupportedTableError
 from eventide_core.ports import NoProgress, Storage
-from support.pasts import (
+from support.pasts.served import (
     EARLY,
     Service,
     archive,
@@ -35,8 +35,8 @@ from support.pasts import (
     undo_completed,
     undo_failed,
 )
-from support.reach import reached
-from support.service_cases import WRITTEN, ingest
+from support.pauses.services import WRITTEN, ingest
+from support.run.reach import reached
 
 pytestmark = pytest.mark.slow
 

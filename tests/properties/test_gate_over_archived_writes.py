@@ -12,7 +12,7 @@ from eventide import Table
 from eventide_core.action.verification.result import Finding
 from eventide_core.errors import CorruptBaseFileError, CorruptLogBlockError, EventideError, MissingFileError
 from golden.histories import EPOCH_MS, PLAIN
-from support.command_line import run
+from support.run.command_line import run
 
 MARK = ".hoodie_partition_metadata"
 OPTIONS = {

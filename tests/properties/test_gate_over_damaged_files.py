@@ -9,8 +9,8 @@ import pytest
 from eventide import Table
 from eventide_core.errors import CorruptBaseFileError, CorruptLogBlockError, MissingFileError
 from golden.histories import EPOCH_MS, PLAIN
-from support import golden
-from support.command_line import run
+from support.pasts import golden
+from support.run.command_line import run
 
 T_MS = EPOCH_MS + 50
 

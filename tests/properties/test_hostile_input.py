@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 
 from eventide_adapters.format.log_file.blocks import read_headers
 from eventide_core.errors import EventideError
-from support.campaign import IS_REPEATED, tries
-from support.changed_bytes import EDITS, Edit, edited
-from support.parsers import PARSERS, files_of, in_memory
-from support.reach import reached
+from support.faults.changed_bytes import EDITS, Edit, edited
+from support.files.parsers import PARSERS, files_of, in_memory
+from support.run.campaign import IS_REPEATED, tries
+from support.run.reach import reached
 
 SECONDS_MAX = 20
 MEGABYTES_MAX = (

@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.errors import CorruptTimelineError, EventideError, UnsafePathError
-from support.campaign import IS_REPEATED, tries
-from support.hostile_paths import ALL, HOSTILE, filled
-from support.path_fields import FIELDS, PathField
-from support.reach import reached
+from support.faults.hostile_paths import ALL, HOSTILE, filled
+from support.faults.path_fields import FIELDS, PathField
+from support.run.campaign import IS_REPEATED, tries
+from support.run.reach import reached
 
 DATA_FILE = re.compile(
     r"(?s)[^./].*_\d+-\d+-\d+_\d{14,20}\.[A-Za-z0-9_]+|\..+_\d{14,20}\.log\.\d+(_\d+-\d+-\d+)?(\.cdc)?"

@@ -13,7 +13,7 @@ from eventide_core.errors import EventideError
 from eventide_core.table.timeline.clean_metadata import CleaningPolicy, CleanPlan
 from eventide_core.table.timeline.instant import Action
 from eventide_core.table.timeline.rollback_metadata import RollbackPlan, RollbackRequest, RollbackTarget
-from support import golden
+from support.pasts import golden
 
 CODEC = HudiMetadataCodec()
 INSTANT = "20261122000000000"

@@ -34,7 +34,7 @@ from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.settings.stream_batch import BATCH_KEY, batches_of
 from eventide_core.table.timeline.outcome_file import OUTCOME_DIRECTORY
 from eventide_core.table.timeline.plans import LinkMode, PlannedOperation
-from support import golden
+from support.pasts import golden
 
 INSTANT = "20261121000000000"
 TEXTS = (

@@ -26,8 +26,8 @@ from eventide.testing.oracle import Order
 from eventide_adapters.storage.faulty import Fault
 from eventide_core.config import LinkChoice
 from eventide_core.errors import LockError, WriteConflictError
-from support.ingest_case import BEGINNING, HEARTBEAT_EXPIRY_MS, WRITTEN, IngestCase, ingest, ingest_case
-from support.lost_completions import check_no_lost_completion
+from support.cases.ingest import BEGINNING, HEARTBEAT_EXPIRY_MS, WRITTEN, IngestCase, ingest, ingest_case
+from support.faults.lost_completions import check_no_lost_completion
 
 pytestmark = pytest.mark.slow
 

@@ -18,7 +18,7 @@ from eventide_core.config import BLOOM_ENTRIES, BLOOM_FALSE_POSITIVES, INDEX_TYP
 from eventide_core.errors import LockError, WriteConflictError
 from eventide_core.ports import NoProgress
 from eventide_core.table.settings.write_shape import WriteOperation
-from support.columns import schema_of
+from support.values.columns import schema_of
 
 SCHEMA = schema_of(id=pa.string(), part=pa.string(), ms=pa.int64())
 START_MS = 1_790_000_000_000

@@ -15,11 +15,11 @@ from eventide_core.config import MARKER_EVERY, MARKER_LEASE, MARKER_SINCE, MARKE
 from eventide_core.errors import WindowTakenError
 from eventide_core.ports import NoProgress
 from eventide_core.service.state.window_consumers import consumers_of
-from support.campaign import tries
-from support.killed import run_until_killed
-from support.reach import reached
-from support.receiver import Receiver, receiving
-from support.small_table import HOUR_MS, OPTIONS, SERVE, SOON, make, rows
+from support.faults.killed import run_until_killed
+from support.run.campaign import tries
+from support.run.reach import reached
+from support.servers.receiver import Receiver, receiving
+from support.tables.small import HOUR_MS, OPTIONS, SERVE, SOON, make, rows
 
 pytestmark = [pytest.mark.slow, pytest.mark.campaign, pytest.mark.broad]
 

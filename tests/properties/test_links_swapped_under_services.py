@@ -20,10 +20,10 @@ from eventide_adapters.storage.local import LocalStorage
 from eventide_core.errors import EventideError
 from eventide_core.ports import Storage
 from eventide_core.table.files.file_name import LogFileName
-from support.on_disk import begin as begin_on_disk
-from support.on_disk import lay_out, tree
-from support.pasts import LAYOUTS, Past, Service, begin_past, clean, restore, rows, undo_completed
-from support.reach import reached
+from support.pasts.served import LAYOUTS, Past, Service, begin_past, clean, restore, rows, undo_completed
+from support.run.reach import reached
+from support.tables.on_disk import begin as begin_on_disk
+from support.tables.on_disk import lay_out, tree
 
 V6, V9 = LAYOUTS
 OPERATIONS = frozenset(name for name in vars(Storage) if not name.startswith("_")) - {"root", "capabilities"}

@@ -15,10 +15,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from eventide import Table
-from support.command_line import run_json
-from support.little_memory import SAYS_IT_HANGS, LittleMemory, little_memory
-from support.reach import reached
-from support.small_table import HOUR_MS, LATER_MS, OPTIONS, SOON, make, rows, seen
+from support.processes.little_memory import SAYS_IT_HANGS, LittleMemory, little_memory
+from support.run.command_line import run_json
+from support.run.reach import reached
+from support.tables.small import HOUR_MS, LATER_MS, OPTIONS, SOON, make, rows, seen
 
 pytestmark = pytest.mark.proof
 

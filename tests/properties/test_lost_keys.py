@@ -9,9 +9,9 @@ import pytest
 from eventide import Table
 from eventide_core.action.repair.lost_keys import KeySource, LostKeys
 from eventide_core.errors import ConfigError, CorruptTimelineError
-from support import golden
-from support.command_line import run, run_json
-from support.small_table import make, rows
+from support.pasts import golden
+from support.run.command_line import run, run_json
+from support.tables.small import make, rows
 
 pytestmark = pytest.mark.slow
 

@@ -17,7 +17,7 @@ from eventide import Table
 from eventide_adapters.format.metadata_records.records import record_index_value
 from eventide_adapters.format.metadata_table.column_ranges import ColumnRange
 from eventide_core.config import BUCKETS
-from support.damages import CODEC
+from support.faults.damages import CODEC
 
 START_MS: Final = 1_700_000_000_000
 COLUMNS: "list[pa.Field[Any]]" = [

@@ -17,7 +17,7 @@ from eventide_core.config import BUCKETS, EVENT_TIME_FIELD, MAX_DELTA_COMMITS, S
 from eventide_core.errors import PlanMismatchError
 from eventide_core.ports import NoProgress
 from eventide_core.table.timeline.commit_metadata import EVENT_TIMES_KEY, WRITER_KEY, CommitMetadata, WriteStat
-from support.damages import CODEC, Damaged, table_to_damage
+from support.faults.damages import CODEC, Damaged, table_to_damage
 
 Lie = Callable[[WriteStat], WriteStat]
 START_MS: Final = 1_700_000_000_000

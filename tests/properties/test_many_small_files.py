@@ -9,7 +9,7 @@ import pytest
 
 from eventide import Table
 from eventide_core.config import BLOOM_ENTRIES, BUCKETS
-from support.small_table import SCHEMA
+from support.tables.small import SCHEMA
 
 FILE_GROUPS = 5_000
 """Each has a base file and a log file."""

@@ -13,8 +13,8 @@ import pytest
 
 from eventide import Table
 from eventide_core.config import BLOOM_ENTRIES, BUCKETS, INDEX_TYPE
-from support.campaign import tries
-from support.columns import schema_of
+from support.run.campaign import tries
+from support.values.columns import schema_of
 
 pytestmark = pytest.mark.campaign
 

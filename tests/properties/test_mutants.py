@@ -13,7 +13,7 @@ from eventide_core.errors import EventideError, UnsupportedTableError
 from eventide_core.table.settings.properties import PROPERTIES_PATH
 from support.mutants import MUTANTS
 from support.mutants.mutant import BASE, BEFORE_T, Mutant, living
-from support.reach import reached
+from support.run.reach import reached
 
 pytestmark = pytest.mark.slow
 

@@ -27,8 +27,9 @@ from eventide_core.service.metadata_table.drop import BEING_MADE
 from eventide_core.table.files.file_name import is_data_file
 from eventide_core.table.settings.write_shape import WriteOperation
 from eventide_core.table.timeline.plans import CutMode
-from support.pasts import EARLY, LAYOUTS, Service, begin_past, clean, undo_completed, undo_failed
-from support.paused import (
+from support.pasts.served import EARLY, LAYOUTS, Service, begin_past, clean, undo_completed, undo_failed
+from support.pauses.services import Shown, shown
+from support.pauses.standstill import (
     ASLEEP_MS,
     OWN,
     Others,
@@ -42,8 +43,7 @@ from support.paused import (
     wakings,
     wrong,
 )
-from support.paused import clean as clean_up
-from support.service_cases import Shown, shown
+from support.pauses.standstill import clean as clean_up
 
 pytestmark = pytest.mark.slow
 

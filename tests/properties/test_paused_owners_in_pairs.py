@@ -13,10 +13,10 @@ from eventide.testing.crash_enumeration import Protocol
 from eventide.testing.histories import Commit, Layout
 from eventide_adapters.storage.faulty import Operation
 from eventide_core.errors import BusyError, RefusedError
-from support.pasts import LAYOUTS
-from support.paused import ASLEEP_MS, OWN, Kind, Pair, Woken, ingest, pairs
-from support.paused_scenes import Scene, in_words, named, scene
-from support.reach import reached
+from support.pasts.served import LAYOUTS
+from support.pauses.scenes import Scene, in_words, named, scene
+from support.pauses.standstill import ASLEEP_MS, OWN, Kind, Pair, Woken, ingest, pairs
+from support.run.reach import reached
 
 pytestmark = pytest.mark.slow
 

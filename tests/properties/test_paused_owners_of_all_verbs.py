@@ -11,10 +11,10 @@ from dataclasses import replace
 import pytest
 
 from eventide.testing.histories import Layout
-from support.pasts import LAYOUTS
-from support.paused import Kind
-from support.paused_scenes import SCENES, kinds_of, scene
-from support.reach import reached
+from support.pasts.served import LAYOUTS
+from support.pauses.scenes import SCENES, kinds_of, scene
+from support.pauses.standstill import Kind
+from support.run.reach import reached
 
 pytestmark = pytest.mark.slow
 

@@ -18,10 +18,10 @@ from eventide_core.config import LinkChoice
 from eventide_core.errors import BusyError
 from eventide_core.ports import NoProgress
 from eventide_core.table.timeline.plans import CutMode
-from support.pasts import EARLY, LAYOUTS
-from support.paused import Kind, Others, Woken, wakings
-from support.paused_scenes import in_words, named, table_of
-from support.reach import reached
+from support.pasts.served import EARLY, LAYOUTS
+from support.pauses.scenes import in_words, named, table_of
+from support.pauses.standstill import Kind, Others, Woken, wakings
+from support.run.reach import reached
 
 pytestmark = pytest.mark.slow
 

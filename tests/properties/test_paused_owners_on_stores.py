@@ -10,11 +10,11 @@ import pytest
 from eventide.testing.histories import Layout
 from eventide_adapters.storage.faulty import Operation
 from eventide_core.table.timeline.plans import CutMode
-from support.backends import backend
-from support.pasts import EARLY, LAYOUTS, begin_past, clean
-from support.paused import OWN, compact, ingest, wakings, wrong
-from support.reach import reached
-from support.store_bench import StoreBench
+from support.pasts.served import EARLY, LAYOUTS, begin_past, clean
+from support.pauses.standstill import OWN, compact, ingest, wakings, wrong
+from support.run.reach import reached
+from support.tables.backends import backend
+from support.tables.store_bench import StoreBench
 
 EVERY, COMPLETED = "before every write", "before the completed file"
 

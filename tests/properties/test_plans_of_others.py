@@ -33,9 +33,8 @@ from eventide_core.table.files.file_group_write import HEARTBEATS
 from eventide_core.table.timeline.checksums import CHECKSUMS_KEY
 from eventide_core.table.timeline.instant import Action, Instant, State
 from eventide_core.table.timeline.plans import ForeignPlan
-from support.campaign import IS_PROOF
-from support.compaction_cells import TALLY, check_reach
-from support.plans_of_others import (
+from support.pasts.compaction_cells import TALLY, check_reach
+from support.pasts.plans_of_others import (
     HISTORY,
     as_other,
     bases_of,
@@ -49,6 +48,7 @@ from support.plans_of_others import (
     take_over,
     without_strays,
 )
+from support.run.campaign import IS_PROOF
 
 pytestmark = pytest.mark.slow
 

@@ -14,11 +14,11 @@ import pytest
 from eventide import Table
 from eventide_core.config import HEARTBEAT_INTERVAL_MS
 from eventide_core.table.files.file_name import BaseFileName, LogFileName
-from support.campaign import tries
-from support.command_line import run_json
-from support.killed import run_until_killed
-from support.reach import reached
-from support.small_table import OPTIONS, SERVE, make, rows, seen
+from support.faults.killed import run_until_killed
+from support.run.campaign import tries
+from support.run.command_line import run_json
+from support.run.reach import reached
+from support.tables.small import OPTIONS, SERVE, make, rows, seen
 
 pytestmark = pytest.mark.slow
 

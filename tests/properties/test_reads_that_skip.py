@@ -24,7 +24,7 @@ from eventide_adapters.format.parquet import row_pages
 from eventide_core.config import BLOOM_ENTRIES, BUCKETS, CLOCK_SKEW_MS, INDEX_TYPE
 from eventide_core.errors import NothingToDoError, RefusedError
 from eventide_core.table.timeline.plans import CutMode
-from support.columns import schema_of
+from support.values.columns import schema_of
 
 EPOCH_MS = 1_700_000_000_000
 NAN = float("nan")

@@ -1,5 +1,5 @@
-"""Each damage of support.damages is repaired, so that the rows are those of before, or it is said that it isn't; a repair
-that is interrupted anywhere is completed by the next one; and an undo brings every byte back.
+"""Each damage of support.faults.damages is repaired, so that the rows are those of before, or it is said that it isn't;
+a repair that is interrupted anywhere is completed by the next one; and an undo brings every byte back.
 """
 
 import itertools
@@ -22,10 +22,10 @@ from eventide_core.config import LinkChoice
 from eventide_core.errors import ConfigError, CorruptTimelineError, EventideError, NothingToDoError, RefusedError
 from eventide_core.ports import NoProgress
 from eventide_core.service.repair.repair import RepairResult
-from support import damages
-from support.campaign import CAMPAIGN, IS_REPEATED
-from support.damages import CELLS, DAMAGES, Damaged, table_to_damage
-from support.reach import reached
+from support.faults import damages
+from support.faults.damages import CELLS, DAMAGES, Damaged, table_to_damage
+from support.run.campaign import CAMPAIGN, IS_REPEATED
+from support.run.reach import reached
 
 pytestmark = pytest.mark.slow
 

@@ -15,8 +15,8 @@ from eventide_core.action.repair.repairs import BACKUP_DIRECTORY
 from eventide_core.config import EVENT_TIME_FIELD
 from eventide_core.errors import NothingToDoError
 from eventide_core.ports import NoProgress
-from support import golden
-from support.reach import reached
+from support.pasts import golden
+from support.run.reach import reached
 
 pytestmark = pytest.mark.campaign
 

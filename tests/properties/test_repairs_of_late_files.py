@@ -8,8 +8,8 @@ from typing import NamedTuple
 import pytest
 
 from eventide import Table
-from support.command_line import run
-from support.small_table import HOUR_MS, OPTIONS, make, rows, seen
+from support.run.command_line import run
+from support.tables.small import HOUR_MS, OPTIONS, make, rows, seen
 
 pytestmark = pytest.mark.slow
 

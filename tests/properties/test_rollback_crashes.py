@@ -10,7 +10,7 @@ from eventide.testing.crash_enumeration import (
     roll_back,
 )
 from eventide.testing.inspection.checks import check_nothing_left
-from support.compaction_cells import TALLY, check_reach
+from support.pasts.compaction_cells import TALLY, check_reach
 
 pytestmark = pytest.mark.slow
 

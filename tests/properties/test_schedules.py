@@ -1,7 +1,7 @@
 """Two processes on one table, in every order of their storage operations; three processes, in random orders.
 
 testing/schedules/exploration.py says how. The pairs of the longest protocols are bounded to orders of few switches, which is
-said: to one in `./run test`, to two in `./run proof`. A longer campaign (support.campaign) goes through all of them, and
+said: to one in `./run test`, to two in `./run proof`. A longer campaign (support.run.campaign) goes through all of them, and
 through n times as many orders of three.
 """
 
@@ -34,9 +34,9 @@ from eventide_core.errors import (
 from eventide_core.ports import NoProgress
 from eventide_core.service.scheduling.schedule import CompactionScheduler
 from eventide_core.table.settings.write_shape import WriteOperation
-from support.campaign import CAMPAIGN, tries
 from support.mutants import MUTANTS
-from support.reach import reached
+from support.run.campaign import CAMPAIGN, tries
+from support.run.reach import reached
 
 pytestmark = pytest.mark.campaign
 

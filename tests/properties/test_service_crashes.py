@@ -26,8 +26,18 @@ from eventide.testing.invariants import Inspection, check_invariants
 from eventide.testing.oracle import Oracle, Rows
 from eventide_adapters.storage.faulty import FaultyStorage, Operation
 from eventide_core.errors import EventideError, RefusedError
-from support.lost_completions import check_no_lost_completion
-from support.pasts import EARLY, LAYOUTS, SEAMLESS, SERVICES, Service, begin_and_die, begin_past, returns_nothing, rows
+from support.faults.lost_completions import check_no_lost_completion
+from support.pasts.served import (
+    EARLY,
+    LAYOUTS,
+    SEAMLESS,
+    SERVICES,
+    Service,
+    begin_and_die,
+    begin_past,
+    returns_nothing,
+    rows,
+)
 
 pytestmark = pytest.mark.slow
 

@@ -1,6 +1,6 @@
 """A service that meets a plan or savepoint with a hostile path: it refuses before it writes anything, or it does no harm.
 
-Of each kind of text (`support.hostile_paths`) one that decoding refuses and one that it lets pass, in each field.
+Of each kind of text (`support.faults.hostile_paths`) one that decoding refuses and one that it lets pass, in each field.
 """
 
 import posixpath
@@ -22,8 +22,8 @@ from eventide_core.config import PENDING_SERVICE_STALE_MS, LinkChoice
 from eventide_core.errors import EventideError
 from eventide_core.ports import NoProgress
 from eventide_core.table.timeline.commit_metadata import WriteStat
-from support.hostile_paths import HOSTILE, filled
-from support.path_fields import (
+from support.faults.hostile_paths import HOSTILE, filled
+from support.faults.path_fields import (
     CLEAN,
     CODEC,
     COMPACTION,
@@ -35,7 +35,7 @@ from support.path_fields import (
     SAVEPOINT,
     PathField,
 )
-from support.reach import reached
+from support.run.reach import reached
 
 TIMELINE = ".hoodie/timeline"
 HISTORY = f"{TIMELINE}/history"  # where an undo asks whether a write is archived

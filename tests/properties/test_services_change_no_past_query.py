@@ -22,8 +22,8 @@ from eventide.testing.oracle import Change, Order, Rows
 from eventide_core.config import LinkChoice
 from eventide_core.errors import CleanedHistoryError
 from eventide_core.table.timeline.plans import CutMode
-from support.campaign import tries
-from support.reach import reached
+from support.run.campaign import tries
+from support.run.reach import reached
 
 pytestmark = pytest.mark.slow
 

@@ -27,10 +27,10 @@ from eventide.testing.simulation.shrink import shrunk
 from eventide.testing.simulation.world import Outcome, run_world
 from eventide_core.action.freshness.freshness import COMPLETE
 from eventide_core.service.facts.freshness import FreshnessReader
-from support.campaign import CAMPAIGN
-from support.child_processes import environment
 from support.mutants.of_worlds import MUTANTS_OF_WORLDS, found_by
-from support.reach import reached
+from support.run.campaign import CAMPAIGN
+from support.run.child_processes import environment
+from support.run.reach import reached
 
 pytestmark = pytest.mark.campaign
 

@@ -7,7 +7,7 @@ examples of twenty steps, other ones at each run.
 import pytest
 
 from eventide.testing.state_machine import Configuration, configurations
-from support.machine_run import MachineRun, params_of
+from support.cases.machine_run import MachineRun, params_of
 
 pytestmark = pytest.mark.campaign
 

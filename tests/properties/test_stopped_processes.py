@@ -11,9 +11,9 @@ import pytest
 
 from eventide import Table
 from eventide_core.config import LOCK_EXPIRE_MINUTES
-from support.command_line import run_json
-from support.small_table import LATER_MS, OPTIONS, SERVE, make, rows, seen
-from support.stopped import let_expire, stopped, wake
+from support.faults.stopped import let_expire, stopped, wake
+from support.run.command_line import run_json
+from support.tables.small import LATER_MS, OPTIONS, SERVE, make, rows, seen
 
 pytestmark = pytest.mark.slow
 

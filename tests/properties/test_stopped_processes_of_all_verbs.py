@@ -16,10 +16,10 @@ from eventide import Table
 from eventide.testing.living_table.stock_engine import schedule_as_stock
 from eventide_core.config import LOCK_EXPIRE_MINUTES
 from eventide_core.table.timeline.timeline import Timeline
-from support.command_line import run, run_json
-from support.paused import Kind
-from support.small_table import LATER_MS, OPTIONS, SERVE, SOON, make, rows, seen
-from support.stopped import let_expire, merge, stopped, wake
+from support.faults.stopped import let_expire, merge, stopped, wake
+from support.pauses.standstill import Kind
+from support.run.command_line import run, run_json
+from support.tables.small import LATER_MS, OPTIONS, SERVE, SOON, make, rows, seen
 
 pytestmark = pytest.mark.slow
 

@@ -25,7 +25,7 @@ from eventide.testing.inspection.observation import Observer
 from eventide.testing.oracle import Change
 from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.config import LinkChoice
-from support.campaign import IS_REPEATED, tries
+from support.run.campaign import IS_REPEATED, tries
 
 pytestmark = pytest.mark.slow
 

@@ -1,6 +1,6 @@
 """Random lives of tables whose other writers leave event times that cannot be read, in every type that can hold them.
 
-The oracle is a list of what was written, with the event time of each value (`support/event_time_values.py`).
+The oracle is a list of what was written, with the event time of each value (`support/values/event_times.py`).
 Whatever a watermark or a gate promises, no record that is before it, or may be, is missing from the read-optimized table.
 """
 
@@ -19,9 +19,9 @@ from eventide_core.config import BUCKETS, EVENT_TIME_FIELD
 from eventide_core.errors import InvalidThresholdError, RefusedError
 from eventide_core.service.write.settings import write_shape
 from eventide_core.table.timeline.plans import CutMode
-from support.columns import schema_of
-from support.event_time_values import LAST_MS, UNREADABLE, VALUES, Value
-from support.reach import reached
+from support.run.reach import reached
+from support.values.columns import schema_of
+from support.values.event_times import LAST_MS, UNREADABLE, VALUES, Value
 
 _THRESHOLDS: Final = {
     "1969-12-31T23:59:59.500Z": -500,

@@ -17,7 +17,7 @@ from eventide_core.errors import RefusedError
 from eventide_core.ports import NoProgress
 from eventide_core.table.settings.properties import PROPERTIES_PATH
 from eventide_core.table.timeline.instant import Instant, instant_epoch_ms, instant_time
-from support.reach import reached
+from support.run.reach import reached
 
 HISTORY = History(
     "a left-over of each partition",

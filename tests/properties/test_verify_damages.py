@@ -1,5 +1,5 @@
-"""Each damage of support.damages is found by just the checks that should, on tables of both layouts; and none where there is
-none.
+"""Each damage of support.faults.damages is found by just the checks that should, on tables of both layouts; and none where
+there is none.
 """
 
 from collections.abc import Callable
@@ -18,9 +18,9 @@ from eventide_core.action.verification.result import Verification
 from eventide_core.config import EVENT_TIME_FIELD, LinkChoice
 from eventide_core.ports import NoProgress
 from eventide_core.table.settings.write_shape import WriteOperation
-from support import damages
-from support.damages import CELLS, CODEC, DAMAGES, LAYOUTS, Damaged, doubled_log, table_to_damage
-from support.lost_completions import check_no_lost_completion
+from support.faults import damages
+from support.faults.damages import CELLS, CODEC, DAMAGES, LAYOUTS, Damaged, doubled_log, table_to_damage
+from support.faults.lost_completions import check_no_lost_completion
 
 
 @pytest.fixture(scope="module", params=CELLS, ids=[f"v{version}-{link}" for version, link in CELLS])

@@ -20,7 +20,7 @@ from eventide_core.errors import (
     RefusedError,
     format_moment,
 )
-from support.pasts import returns_nothing, rows
+from support.pasts.served import returns_nothing, rows
 
 LAYOUTS = (Layout(6, Order.EVENT_TIME), Layout(9, Order.EVENT_TIME))
 FUTURE_MS = 10_000_000_000_000  # three centuries later

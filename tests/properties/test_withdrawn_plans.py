@@ -20,7 +20,7 @@ from eventide_core.action.compaction import quiet_moment
 from eventide_core.config import LinkChoice
 from eventide_core.ports import NoProgress, Storage
 from eventide_core.table.settings.write_shape import WriteOperation
-from support.reach import reached
+from support.run.reach import reached
 
 pytestmark = pytest.mark.slow
 

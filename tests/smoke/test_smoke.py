@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 import eventide
 from eventide import Table
 from eventide.spark.engine import spark_session
-from support import golden
+from support.pasts import golden
 
 COLUMNS: "list[pa.Field[Any]]" = [
     pa.field("id", pa.string()),

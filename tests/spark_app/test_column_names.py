@@ -9,8 +9,8 @@ import pytest
 from eventide import Table
 from eventide_core.config import SANITIZE_NAMES
 from eventide_core.errors import InvalidColumnNameError
-from support.command_line import content_of, run
 from support.judge import hudi_rs
+from support.run.command_line import content_of, run
 
 CSV = "trip id,code,2nd stop\n7,007,a\n8,010,b\n"
 WORDS = ("--create", "--record-key", "trip id", "--option", "hoodie.bucket.index.num.buckets=1")

@@ -15,8 +15,8 @@ from eventide import Table
 from eventide_core.errors import ConfigError, NothingToDoError, RefusedError, UnsupportedTableError
 from eventide_core.ports import NoProgress
 from golden.readings import as_values
-from support import golden
-from support.command_line import content_of, run, run_json
+from support.pasts import golden
+from support.run.command_line import content_of, run, run_json
 
 pytestmark = pytest.mark.slow
 

@@ -12,7 +12,7 @@ import pytest
 
 from eventide import ConfigError, InvalidFilterError, InvalidRecordError, Table
 from eventide.rows.reader import Rows
-from support.small_table import make, rows, seen
+from support.tables.small import make, rows, seen
 
 _ROWS = (("k0", -9, "zero"), ("k1", -8, "one"), ("k2", -7, "two"))
 

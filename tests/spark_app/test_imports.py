@@ -14,7 +14,7 @@ import eventide
 from eventide.cli.app import VERBS
 from eventide.cli.app import eventide as command_line
 from eventide_core import errors
-from support import golden
+from support.pasts import golden
 
 pytestmark = pytest.mark.slow
 

@@ -9,8 +9,8 @@ import pytest
 from eventide import Table
 from golden.histories import EPOCH_MS
 from golden.readings import as_json
-from support import golden
-from support.command_line import run_json
+from support.pasts import golden
+from support.run.command_line import run_json
 
 AFTER_ALL_MS = EPOCH_MS + 100_000_000
 LATE_MS = EPOCH_MS - 5_000_000

@@ -13,8 +13,8 @@ from eventide import Table
 from eventide.rows.given import CutName
 from eventide_core.config import BUCKETS, CLOCK_SKEW_MS, INDEX_TYPE
 from eventide_core.errors import InvalidRecordError
-from support.columns import schema_of
-from support.command_line import content_of
+from support.run.command_line import content_of
+from support.values.columns import schema_of
 
 NOON_MS = 1_700_000_000_000
 SCHEMA = schema_of(

@@ -11,8 +11,8 @@ from eventide import Table
 from eventide.engine_local import LocalEngine
 from eventide_adapters.format.merge.record_mergers import RECORD_MERGERS
 from eventide_core.errors import ConfigError, InvalidRecordError, RecordMergerError, UnsupportedTableError
-from support.command_line import content_of, run, run_json
-from support.small_table import HOUR_MS, LATER_MS, SOON, make, rows
+from support.run.command_line import content_of, run, run_json
+from support.tables.small import HOUR_MS, LATER_MS, SOON, make, rows
 
 pytestmark = pytest.mark.slow
 
@@ -23,7 +23,7 @@ LOCAL = ("--engine", "local")
 
 
 def mapped(merger: str) -> dict[str, str]:
-    return {RECORD_MERGERS: f"{STRATEGY}=support.mergers:{merger}"}
+    return {RECORD_MERGERS: f"{STRATEGY}=support.values.mergers:{merger}"}
 
 
 def words(table: pa.Table) -> dict[str, str]:
@@ -98,7 +98,7 @@ def test_a_slice_is_compacted_in_full_where_a_merger_could_make_other_rows(path:
 
 
 def options(merger: str) -> tuple[str, ...]:
-    return ("--option", f"{RECORD_MERGERS}={STRATEGY}=support.mergers:{merger}")
+    return ("--option", f"{RECORD_MERGERS}={STRATEGY}=support.values.mergers:{merger}")
 
 
 def test_an_exact_cut_merges_no_record_twice(path: Path) -> None:
@@ -175,7 +175,7 @@ class EngineWithoutTheModule(LocalEngine):
         sizes: Sequence[int] | None = None,  # noqa: ARG002
         on_done: Callable[[], None] | None = None,  # noqa: ARG002
     ) -> list[R]:
-        raise ConfigError("support.mergers:Longest can't be loaded")
+        raise ConfigError("support.values.mergers:Longest can't be loaded")
 
 
 def test_an_engine_that_cannot_load_the_merger_gets_no_plan(path: Path) -> None:

@@ -11,10 +11,10 @@ import pytest
 
 from eventide import Table
 from eventide_core.errors import CleanedHistoryError, CleanedWhileReadingError, MissingFileError
-from support.campaign import tries
-from support.reads_beside import read_beside
-from support.services_loop import FIRST, OPTIONS, one_round, services
-from support.small_table import LATER_MS, make, rows, seen
+from support.cases.reads_beside import read_beside
+from support.processes.services_loop import FIRST, OPTIONS, one_round, services
+from support.run.campaign import tries
+from support.tables.small import LATER_MS, make, rows, seen
 
 VERSIONS = (6, 9)
 

@@ -7,8 +7,8 @@ import pytest
 
 from eventide import Table
 from eventide_core.errors import UnsupportedTableError, format_timestamp
-from support import golden
-from support.thresholds import dividing_plan
+from support.pasts import golden
+from support.tables.thresholds import dividing_plan
 
 COLUMNS = ("id", "part", "event_ts", "val", "amount")
 

@@ -11,7 +11,7 @@ from rich.cells import cell_len
 
 from eventide import Table
 from eventide.results.detail import WORST, Detail
-from support.command_line import WIDE, run
+from support.run.command_line import WIDE, run
 
 PARTITIONS = 40
 SCREEN = 24

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from eventide import ConfigError
-from support.small_table import make
+from support.tables.small import make
 
 
 @pytest.mark.skipif(find_spec("datahub") is not None, reason="the library is installed")

@@ -15,10 +15,10 @@ from eventide import CatalogError, RefusedError, Table
 from eventide_adapters.catalog.glue import GLUE_ENDPOINT, GLUE_REGION, GlueCatalog
 from eventide_core.config import SYNC_TOOLS, Options
 from eventide_core.table.catalog.catalog_table import CatalogPartition
-from support.command_line import run, run_json
+from support.run.command_line import run, run_json
 from support.servers.s3_servers import S3Server
 from support.servers.server_process import free_ports
-from support.small_table import make, rows
+from support.tables.small import make, rows
 
 pytestmark = pytest.mark.slow
 

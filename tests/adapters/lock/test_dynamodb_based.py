@@ -22,7 +22,7 @@ from eventide_core.config import (
     Options,
 )
 from eventide_core.errors import ConfigError, LockError, LockLostError
-from support.clocks import ManualClock
+from support.doubles.clocks import ManualClock
 from support.servers.s3_servers import S3Server
 
 IMPLICIT = "org.apache.hudi.aws.transaction.lock.DynamoDBBasedImplicitPartitionKeyLockProvider"

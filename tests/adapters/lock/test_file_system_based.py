@@ -21,8 +21,8 @@ from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.config import LOCK_EXPIRE_MINUTES, LOCK_PATH, LOCK_WAIT_MS, Options
 from eventide_core.errors import ConfigError, LockError, LockLostError, StorageError
 from eventide_core.ports import Storage
-from support.clocks import ManualClock
-from support.metered import Cost, MeteredStorage
+from support.doubles.clocks import ManualClock
+from support.doubles.metered import Cost, MeteredStorage
 
 LOCK = ".hoodie/lock"
 MINUTE_MS = 60_000

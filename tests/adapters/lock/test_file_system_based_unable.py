@@ -7,7 +7,7 @@ from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.config import Options
 from eventide_core.errors import ConfigError, StorageError
 from eventide_core.ports import Capability
-from support.clocks import ManualClock
+from support.doubles.clocks import ManualClock
 
 
 class WithoutExclusiveNames(MemoryStorage):

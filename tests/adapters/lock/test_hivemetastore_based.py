@@ -17,7 +17,7 @@ from eventide_core.config import (
     Options,
 )
 from eventide_core.errors import ConfigError, LockError, LockLostError
-from support.clocks import ManualClock
+from support.doubles.clocks import ManualClock
 from support.servers.hive_metastore import HiveMetastoreServer
 
 

@@ -11,7 +11,7 @@ from eventide_core.config import LOCK_PROVIDER, Options
 from eventide_core.errors import ConfigError
 from eventide_core.ports import Clock, Storage, TableLock
 from eventide_core.table.settings.properties import table_checksum
-from support.clocks import StoppedClock
+from support.doubles.clocks import StoppedClock
 
 STORAGE = MemoryStorage("open_lock")
 OPTIONS = Options({})

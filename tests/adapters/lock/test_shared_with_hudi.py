@@ -25,13 +25,13 @@ from eventide_core.config import (
     ZOOKEEPER_URL,
 )
 from eventide_core.errors import LockError
-from support.campaign import tries
-from support.critical_sections import PROCESSES, held_until_killed, increments, lock_of
+from support.cases.critical_sections import PROCESSES, held_until_killed, increments, lock_of
 from support.judge.hudi_judge import JudgeUnavailableError
 from support.judge.lock_providers import HudiLock, hudi_lock
-from support.maven import JarUnavailableError
-from support.reach import reached
-from support.real_parts import require_or_skip
+from support.run.campaign import tries
+from support.run.maven import JarUnavailableError
+from support.run.reach import reached
+from support.run.real_parts import require_or_skip
 from support.servers.fixtures import started
 from support.servers.hive_metastore import HiveMetastoreServer, hive_metastore
 from support.servers.s3_servers import moto

@@ -21,9 +21,9 @@ from eventide_adapters.storage.open import open_storage
 from eventide_core.config import LOCK_RENEWAL_SECONDS, LOCK_VALIDITY_SECONDS, LOCK_WAIT_MS, Options
 from eventide_core.errors import ConfigError, LockError, RefusedError, StorageError
 from eventide_core.ports import Storage
-from support.clocks import ManualClock
-from support.critical_sections import PROCESSES, held_until_killed, increments, lock_of
-from support.reach import reached
+from support.cases.critical_sections import PROCESSES, held_until_killed, increments, lock_of
+from support.doubles.clocks import ManualClock
+from support.run.reach import reached
 from support.servers.cloud_servers import CloudServer
 from support.servers.faulty_proxy import faulty_proxy
 from support.servers.s3_servers import BUCKET, S3Server

@@ -22,7 +22,7 @@ from eventide_core.config import (
 from eventide_core.errors import ConfigError, LockError, LockLostError
 from eventide_core.ports import Storage
 from eventide_core.table.settings.properties import table_checksum
-from support.clocks import ManualClock
+from support.doubles.clocks import ManualClock
 from support.servers.zookeeper_server import ZookeeperServer
 
 IMPLICIT = "org.apache.hudi.client.transaction.lock.ZookeeperBasedImplicitBasePathLockProvider"

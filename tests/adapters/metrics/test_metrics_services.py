@@ -18,8 +18,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from eventide import Table
 from eventide_core.table.timeline.plans import FallbackReason
-from support import golden
-from support.command_line import run, run_json
+from support.pasts import golden
+from support.run.command_line import run, run_json
 from support.servers.server_process import free_ports
 
 T_MS = 1_700_002_200_000

@@ -2,7 +2,7 @@
 
 import pytest
 
-from support.faulty_stores import FaultyStore, shorten_pauses
+from support.faults.stores import FaultyStore, shorten_pauses
 from support.servers.faulty_proxy import FaultyProxy
 
 

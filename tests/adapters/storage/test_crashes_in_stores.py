@@ -15,9 +15,9 @@ from eventide.testing.histories import layouts
 from eventide.testing.inspection.checks import check_nothing_left
 from eventide.testing.named_histories import named_histories
 from eventide_core.config import LinkChoice
-from support.faulty_stores import LOST, FaultyStore, TableInStore, WriteFault, faulty_store
-from support.ingest_case import HEARTBEAT_EXPIRY_MS, WRITTEN, ingest, ingest_case
-from support.reach import reached
+from support.cases.ingest import HEARTBEAT_EXPIRY_MS, WRITTEN, ingest, ingest_case
+from support.faults.stores import LOST, FaultyStore, TableInStore, WriteFault, faulty_store
+from support.run.reach import reached
 from support.servers.faulty_proxy import Fault
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("short_pauses")]

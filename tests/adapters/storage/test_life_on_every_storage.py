@@ -8,9 +8,9 @@ import pytest
 
 from eventide_adapters.storage.hdfs.webhdfs import RemoteError
 from eventide_core.table.timeline.plans import LinkMode
-from support.backends import Backend, backend
-from support.servers.hdfs_server import HdfsServer
-from support.table_life import Chapter, TableLife
+from support.pasts.life import Chapter, TableLife
+from support.servers.hdfs.mini_cluster import HdfsServer
+from support.tables.backends import Backend, backend
 
 
 @pytest.fixture(scope="module")

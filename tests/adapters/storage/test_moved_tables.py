@@ -9,9 +9,9 @@ import pytest
 from eventide import Table
 from eventide.rows.reader import Rows
 from eventide_core.ports import Storage
-from support.backends import Backend, backend, files_of
-from support.command_line import run, run_json
-from support.small_table import HOUR_MS, LATER_MS, SERVE, SOON
+from support.run.command_line import run, run_json
+from support.tables.backends import Backend, backend, files_of
+from support.tables.small import HOUR_MS, LATER_MS, SERVE, SOON
 
 WORDS = tuple(word for key, value in SOON.items() for word in ("--option", f"{key}={value}"))
 MIDNIGHT_MS = 1_700_006_400_000

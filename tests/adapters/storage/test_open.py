@@ -11,7 +11,7 @@ from eventide_adapters.storage.open import open_storage
 from eventide_adapters.storage.secret_texts import without_secrets
 from eventide_core.config import Options
 from eventide_core.errors import ConfigError
-from support.child_processes import environment
+from support.run.child_processes import environment
 
 NONE = Options({})
 

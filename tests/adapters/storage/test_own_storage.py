@@ -9,7 +9,7 @@ import pytest
 
 from eventide.testing.storage_contract import StorageContract
 from eventide_adapters.storage.memory import MemoryStorage
-from support.child_processes import environment
+from support.run.child_processes import environment
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "storage.md"
 

@@ -12,7 +12,7 @@ from eventide_adapters.storage.hdfs.webhdfs import RemoteError
 from eventide_adapters.storage.local.streams import answering
 from eventide_adapters.storage.refusals import is_refusal, storage_error
 from eventide_core.errors import StorageAccessError, StorageError
-from support.command_line import run
+from support.run.command_line import run
 
 
 class HttpError(Exception):

@@ -15,9 +15,9 @@ from eventide.bootstrap import assemble
 from eventide_adapters.storage.faulty import FaultyStorage
 from eventide_adapters.storage.open import open_storage
 from eventide_core.config import BUCKETS, EVENT_TIME_FIELD, INDEX_TYPE, Options
-from support import golden
-from support.backends import Backend, backend, upload
-from support.metered import Cost, metered, requests_counted
+from support.doubles.metered import Cost, metered, requests_counted
+from support.pasts import golden
+from support.tables.backends import Backend, backend, upload
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "storage_costs.md"
 TABLE = "v6_no_deletes"

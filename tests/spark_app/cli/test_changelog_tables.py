@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from support.command_line import content_of, run
+from support.files.logs import avro_block, with_meta, written_schema
 from support.judge.hudi_judge import JudgeUnavailableError
-from support.log_files import avro_block, with_meta, written_schema
-from support.maven import JarUnavailableError
-from support.real_parts import require_or_skip
-from support.small_table import LATER_MS, make, rows
+from support.run.command_line import content_of, run
+from support.run.maven import JarUnavailableError
+from support.run.real_parts import require_or_skip
+from support.tables.small import LATER_MS, make, rows
 from support.writers.java_writer import JavaWriter
 
 SCHEMA = (

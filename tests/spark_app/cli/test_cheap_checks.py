@@ -7,8 +7,8 @@ import pytest
 
 from eventide.cli.settings import Settings
 from eventide_adapters.extras import install_command
-from support.command_line import content_of, run
-from support.small_table import OPTIONS, make, rows
+from support.run.command_line import content_of, run
+from support.tables.small import OPTIONS, make, rows
 
 pytestmark = pytest.mark.slow
 

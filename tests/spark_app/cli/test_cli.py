@@ -12,9 +12,9 @@ import pytest
 from eventide import Table
 from eventide_adapters.storage.secret_texts import HIDDEN
 from eventide_core.config import CUT
-from support import golden
-from support.child_processes import environment
-from support.command_line import content_of, run, run_json
+from support.pasts import golden
+from support.run.child_processes import environment
+from support.run.command_line import content_of, run, run_json
 
 pytestmark = pytest.mark.slow
 

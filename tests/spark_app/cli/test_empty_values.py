@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from support.append_tables import make, rows
-from support.command_line import content_of, run
+from support.run.command_line import content_of, run
+from support.tables.append import make, rows
 
 T = "2026-11-21T00:00Z"
 

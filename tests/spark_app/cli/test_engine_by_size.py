@@ -7,8 +7,8 @@ from typing import TypeVar
 import pytest
 
 from eventide.cli.engine_by_size import EngineBySize
-from support import golden
-from support.command_line import run, run_json
+from support.pasts import golden
+from support.run.command_line import run, run_json
 
 T = TypeVar("T")
 R = TypeVar("R")

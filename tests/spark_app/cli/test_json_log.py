@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from eventide import Table
-from support.command_line import run
+from support.run.command_line import run
 
 BEFORE = "1970-01-01T00:00:20Z"
 JSON = ("--log-format", "json")

@@ -20,10 +20,10 @@ from eventide_adapters.storage.objects.azure import AzureObjects
 from eventide_adapters.storage.objects.google import GoogleObjects
 from eventide_adapters.storage.open import open_storage
 from eventide_core.config import Options
-from support.backends import files_of
-from support.command_line import run
+from support.run.command_line import run
 from support.servers.cloud_servers import AzureServer, GoogleServer
 from support.servers.s3_servers import S3Server
+from support.tables.backends import files_of
 
 CREATE = ("--op", "upsert", "--create", "--record-key", "id", "--event-time", "ms")
 RETAINED = b"""{"error": {"code": 403, "message": "Object 'lake/x' is subject to bucket's retention policy or object

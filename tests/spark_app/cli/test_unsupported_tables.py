@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from support.command_line import content_of, run
-from support.small_table import make, rows
-from support.unsupported import refused_by_every_verb
+from support.cases.unsupported import refused_by_every_verb
+from support.run.command_line import content_of, run
+from support.tables.small import make, rows
 
 MERGE_PROPERTY = "hoodie.record.merge.property.hoodie.payload"
 REFUSED: dict[str, dict[str, str]] = {

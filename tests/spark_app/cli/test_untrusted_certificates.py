@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support.command_line import run
+from support.run.command_line import run
 
 _KEY = "c2VjcmV0LWtleQ=="
 

@@ -14,11 +14,11 @@ from botocore.exceptions import ClientError
 from eventide_adapters.storage.objects.s3 import S3Objects
 from eventide_adapters.storage.open import open_storage
 from eventide_core.config import Options
-from support.backends import files_of
-from support.command_line import run
+from support.run.command_line import run
 from support.servers.cloud_servers import ACCOUNT, ACCOUNT_KEY, AzureServer, GoogleServer
-from support.servers.hdfs_server import HdfsServer
+from support.servers.hdfs.mini_cluster import HdfsServer
 from support.servers.s3_servers import ACCESS_KEY, SECRET_KEY, S3Server
+from support.tables.backends import files_of
 
 OTHER_KEY = "b3RoZXIga2V5IG9mIHRoZSB0ZXN0cw=="
 

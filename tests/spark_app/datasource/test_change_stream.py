@@ -36,8 +36,8 @@ from eventide_core.config import HEARTBEAT_INTERVAL_MS
 from eventide_core.errors import CleanedHistoryError, ConfigError
 from eventide_core.ports import NoProgress
 from eventide_core.table.settings.write_shape import WriteOperation
-from support import golden
-from support.small_table import LATER_MS, make, rows
+from support.pasts import golden
+from support.tables.small import LATER_MS, make, rows
 
 ASKED = StructType([StructField("id", StringType()), StructField("word", StringType())])
 Offset = dict[str, str]

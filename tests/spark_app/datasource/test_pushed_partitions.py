@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from support.columns import schema_of
+from support.values.columns import schema_of
 
 pytest.importorskip("pyspark.sql.datasource")
 from pyspark.sql.datasource import EqualTo, GreaterThanOrEqual, In, IsNotNull, LessThan

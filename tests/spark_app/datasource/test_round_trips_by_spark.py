@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 import eventide
 from eventide import Table
 from eventide.spark.engine import spark_session
-from support.round_trips import BY_SPARK, VALUES, content, two_tables
+from support.values.round_trips import BY_SPARK, VALUES, content, two_tables
 
 pytestmark = [
     pytest.mark.broad,

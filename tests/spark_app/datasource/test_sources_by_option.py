@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from eventide import ConfigError, Table, WindowTakenError
-from support.hourly_tables import at, made, rows
+from support.tables.hourly import at, made, rows
 
 pytest.importorskip("pyspark.sql.datasource")
 

@@ -35,7 +35,7 @@ from eventide_core.service.write.batch import BatchWriter
 from eventide_core.table.settings.stream_batch import BATCH_KEY, StreamBatch
 from eventide_core.table.settings.write_shape import WriteOperation
 from eventide_core.table.timeline.instant import Action
-from support.columns import schema_of
+from support.values.columns import schema_of
 
 SCHEMA = schema_of(id=pa.string(), part=pa.string(), at=pa.timestamp("us", tz="UTC"), word=pa.string())
 START = datetime(2026, 11, 21, tzinfo=UTC)

@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 import eventide
 from eventide import Table
 from eventide.spark.engine import spark_session
-from support import golden
-from support.thresholds import dividing_plan
+from support.pasts import golden
+from support.tables.thresholds import dividing_plan
 
 EVENT_TIME = "hoodie.payload.event.time.field"
 

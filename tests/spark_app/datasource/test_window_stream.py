@@ -17,8 +17,8 @@ from eventide.options.streams import STREAM_IDENTIFIER, STREAM_START
 from eventide.options.windows import CONSUMER, EVERY, SINCE, TAKE_OVER, TIME_ZONE
 from eventide_core.config import BUCKETS, CLOCK_SKEW_MS
 from eventide_core.errors import ConfigError, UnsupportedTableError, WindowTakenError
-from support import golden
-from support.columns import schema_of
+from support.pasts import golden
+from support.values.columns import schema_of
 
 SCHEMA = schema_of(id=pa.string(), part=pa.string(), at=pa.timestamp("us", "UTC"))
 EIGHT = datetime(2026, 3, 2, 8, tzinfo=UTC)

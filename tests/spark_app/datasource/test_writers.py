@@ -10,7 +10,7 @@ import pytest
 from eventide import Table
 from eventide.options.streams import STREAM_IDENTIFIER, WRITE_BYTES_MAX, WRITE_OPERATION
 from eventide_core.errors import ConfigError, InvalidRecordError, RefusedError
-from support.append_tables import make, rows, seen
+from support.tables.append import make, rows, seen
 
 pytest.importorskip("pyspark.sql.datasource")
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from support.command_line import content_of, run, run_json
-from support.flights import flights, last_report, reports
+from support.run.command_line import content_of, run, run_json
+from support.tables.flights import flights, last_report, reports
 
 pytestmark = pytest.mark.slow
 

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from eventide import Table
-from support.child_processes import environment
-from support.command_line import content_of, run, run_json
-from support.small_table import SOON, make, rows, seen
+from support.run.child_processes import environment
+from support.run.command_line import content_of, run, run_json
+from support.tables.small import SOON, make, rows, seen
 
 pytestmark = pytest.mark.slow
 

@@ -10,8 +10,8 @@ import pytest
 
 from eventide import Table
 from eventide.spark.engine import SparkEngine
-from support.command_line import run
-from support.small_table import SOON, make, rows, seen
+from support.run.command_line import run
+from support.tables.small import SOON, make, rows, seen
 
 pytestmark = [pytest.mark.slow, pytest.mark.broad]
 

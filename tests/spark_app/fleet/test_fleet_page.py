@@ -11,7 +11,7 @@ from eventide.fleet.settings import FleetTable
 from eventide.fleet.status import TableStatus, write_fleet_page
 from eventide_core.action.compaction.backlog import Backlog
 from eventide_core.action.fleet.scheduler import Target
-from support.browser import seen_in_browser
+from support.processes.browser import seen_in_browser
 
 NOW = 1_700_006_400_000
 MINUTE = 60_000

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from eventide import Table
-from support.child_processes import environment
-from support.command_line import run
-from support.small_table import SOON, make, rows, seen
+from support.run.child_processes import environment
+from support.run.command_line import run
+from support.tables.small import SOON, make, rows, seen
 
 pytestmark = pytest.mark.slow
 
@@ -32,7 +32,7 @@ def served(directory: Path) -> tuple[Path, subprocess.Popen[str]]:
     parts += [f'"{key}" = "{value}"\n' for key, value in SOON.items()]
     parts += [f"[[table]]\nuri = '{directory / f't{number}'}'\n" for number in range(COUNT)]
     fleet.write_text("".join(parts), encoding="utf-8")
-    command = [sys.executable, "-m", "support.held_merge", str(directory / "go_on")]
+    command = [sys.executable, "-m", "support.processes.held_merge", str(directory / "go_on")]
     command += ["serve", "--fleet", str(fleet), "--engine", "local", "--output", "json"]
     service = subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     while not (directory / "go_on.started").exists():

@@ -13,7 +13,7 @@ from eventide import BusyError, EngineError, Table
 from eventide.integrations.openlineage_events import dataset_of
 from eventide_core.ports import NoProgress
 from eventide_core.service.compaction.run import CompactionRunner
-from support.small_table import LATER_MS, SOON, make, rows
+from support.tables.small import LATER_MS, SOON, make, rows
 
 ON = {**SOON, "eventide.openlineage.namespace": "lake"}
 

@@ -25,8 +25,8 @@ from eventide_core.ports import NoProgress
 from eventide_core.table.settings.write_shape import LogBlockFormat
 from eventide_core.table.timeline.clean_metadata import CleaningPolicy
 from eventide_core.table.timeline.plans import CutMode
-from support import golden
-from support.command_line import run
+from support.pasts import golden
+from support.run.command_line import run
 
 ROOT = Path(__file__).parents[3]
 PACKAGES = (eventide_core, eventide_adapters, eventide)

@@ -15,7 +15,7 @@ from eventide.report.drawing import WIDTH, coverage_axis, draw_coverage
 from eventide.report.tables import named
 from eventide_core.config import BUCKETS, CLOCK_SKEW_MS
 from eventide_core.table.records.event_time import EventTimeRange
-from support.columns import schema_of
+from support.values.columns import schema_of
 
 HOUR = 3_600_000
 T = 1_700_006_400_000

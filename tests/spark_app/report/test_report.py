@@ -16,10 +16,10 @@ from eventide.report.style import page, write_page
 from eventide.report.tables import html_table, shown
 from eventide_core.config import BUCKETS, CLOCK_SKEW_MS
 from eventide_core.errors import format_timestamp
-from support import golden
-from support.browser import seen_in_browser
-from support.columns import schema_of
-from support.command_line import content_of, run, run_json
+from support.pasts import golden
+from support.processes.browser import seen_in_browser
+from support.run.command_line import content_of, run, run_json
+from support.values.columns import schema_of
 
 pytestmark = pytest.mark.slow
 

@@ -14,7 +14,7 @@ import pytest
 
 from eventide import Table
 from eventide_core.errors import InvalidColumnNameError, InvalidFilterError, InvalidRecordError, UnsupportedTableError
-from support.columns import schema_of
+from support.values.columns import schema_of
 
 TAKEN: dict[str, tuple[Any, list[Any], Any]] = {
     "dictionary": (pa.dictionary(pa.int8(), pa.string()), ["a", None, "b"], pa.string()),

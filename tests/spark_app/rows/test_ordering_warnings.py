@@ -9,7 +9,7 @@ import pytest
 
 from eventide import Table
 from eventide.rows.ordering_warnings import OrderingWarning, by_letters, epochs
-from support.command_line import run
+from support.run.command_line import run
 
 SCHEMA = pa.schema({"id": pa.string(), "seq": pa.string()})
 

@@ -8,7 +8,7 @@ import pytest
 
 from eventide import Table
 from eventide_core.errors import InvalidFilterError
-from support import golden
+from support.pasts import golden
 
 NAMES = ("v9_avro_types", "v9_no_deletes", "v6_parquet_defpay")
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from eventide_core.errors import InvalidRecordError
-from support.command_line import run, run_json
-from support.round_trips import MOVES, REFUSED, VALUES, content, two_tables
+from support.run.command_line import run, run_json
+from support.values.round_trips import MOVES, REFUSED, VALUES, content, two_tables
 
 
 @pytest.mark.parametrize("way", MOVES)

@@ -16,8 +16,8 @@ from eventide.rows.row_filter import filter_expression, selected
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
 from eventide_core.table.files.slice_read import BlockFilter, QueryPlan, SliceRead
 from eventide_core.table.settings.table_config import TableConfig
-from support import golden
-from support.columns import schema_of
+from support.pasts import golden
+from support.values.columns import schema_of
 
 
 @pytest.fixture(scope="module")

@@ -16,8 +16,8 @@ from eventide.rows.reader import Rows
 from eventide_adapters.format.base_file import parquet
 from eventide_adapters.format.parquet import open_file, row_pages
 from eventide_core.config import BLOOM_ENTRIES, BUCKETS, CLOCK_SKEW_MS, INDEX_TYPE
-from support.columns import schema_of
-from support.counting_storage import CountingStorage
+from support.doubles.counting_storage import CountingStorage
+from support.values.columns import schema_of
 
 EPOCH_MS = 1_700_000_000_000
 HOUR_MS = 3_600_000

@@ -8,7 +8,7 @@ import pytest
 
 from eventide import Table
 from eventide_core.errors import EventideError
-from support import golden
+from support.pasts import golden
 
 
 @pytest.mark.proof

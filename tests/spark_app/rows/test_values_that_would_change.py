@@ -13,7 +13,7 @@ import pytest
 from eventide import Table
 from eventide.sources import json_batches
 from eventide_core.errors import InvalidFilterError, InvalidRecordError
-from support.command_line import run
+from support.run.command_line import run
 
 INNER = pa.struct([pa.field("x", pa.int64())])
 FIELDS: "list[pa.Field[Any]]" = [

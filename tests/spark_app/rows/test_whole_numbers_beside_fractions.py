@@ -9,7 +9,7 @@ import pytest
 
 from eventide import InvalidFilterError, Table
 from eventide.rows.value_expression import evaluated, parse_filter, parse_value
-from support.columns import schema_of
+from support.values.columns import schema_of
 
 ROWS = pa.table(
     {

@@ -7,12 +7,12 @@ from pyspark.sql import SparkSession
 
 from eventide import Table
 from eventide_adapters.storage.local import LocalStorage
-from support import golden
-from support.backends import Backend, backend, files_of, upload
-from support.command_line import run_json
+from support.pasts import golden
+from support.run.command_line import run_json
 from support.servers.faulty_proxy import Fault, faulty_proxy
 from support.servers.s3_servers import S3Server
-from support.table_rows import in_order
+from support.tables.backends import Backend, backend, files_of, upload
+from support.values.rows import in_order
 
 # Thresholds that leave logs over in most slices of the two tables.
 DIVIDING_V6 = 1_700_002_204_000

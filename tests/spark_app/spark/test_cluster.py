@@ -15,11 +15,11 @@ import pytest
 
 from eventide import Table
 from eventide_core.config import BUCKETS
-from support import cluster_driver
-from support.columns import schema_of
-from support.real_parts import require_or_skip
+from support.processes import cluster_driver
+from support.run.real_parts import require_or_skip
 from support.servers.server_process import ServerUnavailableError
 from support.servers.spark_servers import spark_cluster
+from support.values.columns import schema_of
 
 SCHEMA = schema_of(id=pa.string(), at=pa.timestamp("us", tz="UTC"))
 T = "2026-03-01T12:00:00Z"

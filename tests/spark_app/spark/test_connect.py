@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from eventide import Table
-from support import connect_client, golden
-from support.real_parts import require_or_skip
+from support.pasts import golden
+from support.processes import connect_client
+from support.run.real_parts import require_or_skip
 from support.servers.server_process import ServerUnavailableError
 from support.servers.spark_servers import connect_server
-from support.thresholds import dividing_plan
+from support.tables.thresholds import dividing_plan
 
 pytestmark = [pytest.mark.real, pytest.mark.broad]
 

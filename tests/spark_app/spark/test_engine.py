@@ -17,12 +17,13 @@ from eventide.rows.reader import Rows
 from eventide.spark.engine import SparkEngine, portions
 from eventide_adapters.format.merge.record_mergers import RECORD_MERGERS
 from eventide_core.errors import CorruptLogBlockError, EngineError
-from support import golden, mergers
 from support.judge.hudi_judge import JudgeUnavailableError, judge_environment, judge_python
-from support.real_parts import require_or_skip
-from support.small_table import HOUR_MS, LATER_MS, SOON, make, rows
-from support.table_rows import in_order
-from support.thresholds import dividing_plan
+from support.pasts import golden
+from support.run.real_parts import require_or_skip
+from support.tables.small import HOUR_MS, LATER_MS, SOON, make, rows
+from support.tables.thresholds import dividing_plan
+from support.values import mergers
+from support.values.rows import in_order
 
 
 @pytest.mark.parametrize(

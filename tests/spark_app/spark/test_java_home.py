@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from eventide.spark.java_home import JavaNotFoundError, find_java_home
-from support.real_parts import require_or_skip
+from support.run.real_parts import require_or_skip
 
 pytestmark = pytest.mark.slow
 

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 import eventide
 from eventide import Table
 from eventide.spark.engine import spark_session
-from support.backends import backend
+from support.tables.backends import backend
 
 pytestmark = pytest.mark.broad
 

@@ -29,8 +29,8 @@ from eventide_core.config import (
 )
 from eventide_core.errors import EngineError, InvalidRecordError
 from eventide_core.ports import Storage
-from support.columns import schema_of
-from support.indexed_table import OPTIONS, indexed, own_rows, with_ids
+from support.pasts.indexed import OPTIONS, indexed, own_rows, with_ids
+from support.values.columns import schema_of
 
 SCHEMA = schema_of(id=pa.string(), part=pa.string(), ms=pa.int64(), word=pa.string())
 START_MS = 1_700_000_000_000

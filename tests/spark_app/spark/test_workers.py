@@ -16,7 +16,7 @@ from eventide import EngineError, Table, WorkerPackagesError
 from eventide.spark import workers
 from eventide.spark.engine import SparkEngine
 from eventide.spark.java_home import find_java_home
-from support.columns import schema_of
+from support.values.columns import schema_of
 
 pytestmark = pytest.mark.real
 

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from eventide import ConfigError, InvalidFilterError, Table
-from support import golden
-from support.small_table import SCHEMA
+from support.pasts import golden
+from support.tables.small import SCHEMA
 
 T_MS = 1_700_900_000_000
 

@@ -10,8 +10,8 @@ import pytest
 from eventide import Table
 from eventide.options.queries import INCREMENTAL_FORMAT
 from eventide_core.errors import CleanedHistoryError, UnsupportedTableError
-from support.command_line import run_json
-from support.small_table import LATER_MS, SOON, make, rows
+from support.run.command_line import run_json
+from support.tables.small import LATER_MS, SOON, make, rows
 
 Shown = dict[str, dict[str, Any]]
 

@@ -13,8 +13,8 @@ from eventide.table import counted
 from eventide_adapters.entry_points import Adapters
 from eventide_adapters.storage.open import open_storage
 from eventide_core.config import Options
-from support.columns import schema_of
-from support.hourly_tables import SOON, at, made, rows
+from support.tables.hourly import SOON, at, made, rows
+from support.values.columns import schema_of
 
 pytestmark = pytest.mark.slow
 

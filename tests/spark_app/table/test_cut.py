@@ -11,8 +11,8 @@ import eventide
 from eventide import ConfigError, InvalidThresholdError, Table, WatermarkNotFoundError
 from eventide.table.cut import Cut
 from eventide_core.errors import RefusedError
-from support.command_line import run
-from support.hourly_tables import EPOCH_MS, HOUR_MS, at, made, rows
+from support.run.command_line import run
+from support.tables.hourly import EPOCH_MS, HOUR_MS, at, made, rows
 
 pytestmark = pytest.mark.slow
 

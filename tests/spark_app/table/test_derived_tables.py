@@ -10,9 +10,9 @@ from eventide import ConfigError, Table
 from eventide.integrations.lineage import _with_sources
 from eventide_core.service.facts.arrival import source_notes
 from eventide_core.table.timeline.source_notes import SOURCE_PREFIX
-from support.catalogs import MemoryCatalog
-from support.command_line import run
-from support.hourly_tables import SOON, at, made, rows
+from support.doubles.catalogs import MemoryCatalog
+from support.run.command_line import run
+from support.tables.hourly import SOON, at, made, rows
 
 pytestmark = pytest.mark.slow
 

@@ -17,9 +17,9 @@ from eventide_adapters.markers import calls
 from eventide_core.config import MARKER_EVERY, MARKER_NAME, MARKER_SECRET, MARKER_SINCE, MARKER_TO, MARKER_ZONE, Options
 from eventide_core.errors import MarkerError, UnsupportedTableError
 from eventide_core.ports import NoProgress
-from support import golden
-from support.hourly_tables import at, made, rows
-from support.receiver import RESET, SILENCE, Receiver, receiving
+from support.pasts import golden
+from support.servers.receiver import RESET, SILENCE, Receiver, receiving
+from support.tables.hourly import at, made, rows
 
 pytestmark = pytest.mark.slow
 

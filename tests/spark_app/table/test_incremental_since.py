@@ -7,8 +7,8 @@ import pytest
 import eventide
 from eventide import Table
 from eventide_core.errors import ConfigError
-from support.command_line import run
-from support.small_table import LATER_MS, make, rows
+from support.run.command_line import run
+from support.tables.small import LATER_MS, make, rows
 
 
 @pytest.mark.parametrize("version", [6, 9])

@@ -17,10 +17,10 @@ from uuid import uuid4
 import pytest
 
 from eventide import Table
-from support.child_processes import environment
-from support.command_line import run
-from support.hourly_tables import made
+from support.run.child_processes import environment
+from support.run.command_line import run
 from support.servers.kafka_server import KafkaServer
+from support.tables.hourly import made
 
 pytestmark = pytest.mark.broad
 pytest.importorskip("confluent_kafka")
@@ -36,7 +36,7 @@ class Pipeline:
     running: dict[str, "subprocess.Popen[bytes]"] = field(default_factory=dict)
 
     def start(self, name: str) -> None:
-        of_kafka = ("-m", "support.kafka_processes", name, self.address, self.topic)
+        of_kafka = ("-m", "support.processes.kafka_pipeline", name, self.address, self.topic)
         words = {
             "produce": (*of_kafka, str(self.directory / "sent")),
             "ingest": (*of_kafka, self.table.uri),

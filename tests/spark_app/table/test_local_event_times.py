@@ -11,7 +11,7 @@ from eventide import Table
 from eventide_core.config import BUCKETS, EVENT_TIME_FORMAT, EVENT_TIME_ZONE
 from eventide_core.errors import ConfigError, RefusedError
 from eventide_core.table.records.event_time import parse_threshold
-from support.command_line import run, run_json
+from support.run.command_line import run, run_json
 
 LOCAL: "pa.DataType" = pa.timestamp("us")
 ZONE = str(EVENT_TIME_ZONE)

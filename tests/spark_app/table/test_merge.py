@@ -16,7 +16,7 @@ from eventide import (
     WriteConflictError,
 )
 from eventide.rows.reader import Rows
-from support.append_tables import ROWS, SCHEMA, START_MS, filled, rows, seen
+from support.tables.append import ROWS, SCHEMA, START_MS, filled, rows, seen
 
 
 @pytest.mark.parametrize("version", [6, 9])

@@ -22,8 +22,8 @@ from eventide_core.service.write.append import Append
 from eventide_core.table.settings.write_shape import WriteOperation
 from eventide_core.table.timeline.instant import instant_epoch_ms
 from eventide_core.table.timeline.source_progress import SourceProgress
-from support.command_line import run
-from support.hourly_tables import HOUR_MS, SCHEMA, SOON, at, made, rows
+from support.run.command_line import run
+from support.tables.hourly import HOUR_MS, SCHEMA, SOON, at, made, rows
 
 pytestmark = pytest.mark.slow
 

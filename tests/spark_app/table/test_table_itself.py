@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from eventide import ConfigError, InvalidRecordError, Table, UnsupportedTableError
-from support.append_tables import ROWS, START_MS, filled, make, rows, seen
-from support.command_line import run
+from support.run.command_line import run
+from support.tables.append import ROWS, START_MS, filled, make, rows, seen
 
 
 @pytest.fixture

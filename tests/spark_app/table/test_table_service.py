@@ -12,9 +12,9 @@ from eventide import Table
 from eventide.demo.flights import EVENT_TIME, KEY, PARTITION, SCHEMA, Reports
 from eventide.rows.reader import Rows
 from eventide_core.config import BUCKETS, CLOCK_SKEW_MS, THRESHOLD
-from support.command_line import run_json
-from support.flights import flights, reports
-from support.reach import reached
+from support.run.command_line import run_json
+from support.run.reach import reached
+from support.tables.flights import flights, reports
 
 pytestmark = pytest.mark.slow
 

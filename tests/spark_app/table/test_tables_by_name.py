@@ -9,11 +9,11 @@ import pytest
 from eventide import Catalog, CatalogError, ConfigError, NotAHudiTableError, Table
 from eventide_adapters.catalog.glue import GLUE_ENDPOINT, GLUE_REGION
 from eventide_core.config import METASTORE_URIS
-from support.command_line import run, run_json
+from support.run.command_line import run, run_json
 from support.servers.hive_metastore import HiveMetastoreServer
 from support.servers.s3_servers import S3Server
 from support.servers.server_process import free_ports
-from support.small_table import make, rows
+from support.tables.small import make, rows
 
 GLUE_KEY = "hoodie.aws.secret.key"
 

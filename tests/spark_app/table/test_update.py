@@ -17,8 +17,8 @@ from eventide import (
     WriteConflictError,
 )
 from eventide.rows.reader import Rows
-from support.append_tables import ROWS, START_MS, filled, rows, seen
-from support.columns import schema_of
+from support.tables.append import ROWS, START_MS, filled, rows, seen
+from support.values.columns import schema_of
 
 pytestmark = pytest.mark.slow
 

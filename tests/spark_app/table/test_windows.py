@@ -9,8 +9,8 @@ import pytest
 
 from eventide import RefusedError, Table, UnsupportedTableError
 from eventide_core.config import BUCKETS, CLOCK_SKEW_MS, EVENT_TIME_FIELD
-from support import golden
-from support.columns import schema_of
+from support.pasts import golden
+from support.values.columns import schema_of
 
 pytestmark = pytest.mark.slow
 

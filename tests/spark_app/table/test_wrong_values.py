@@ -11,7 +11,7 @@ import pytest
 
 import eventide
 from eventide import EventideError, Rows, Table
-from support import golden
+from support.pasts import golden
 
 pytestmark = pytest.mark.slow
 

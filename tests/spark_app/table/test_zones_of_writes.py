@@ -14,7 +14,7 @@ import pytest
 
 from eventide import Table
 from eventide_core.errors import InvalidFilterError, InvalidRecordError
-from support.command_line import run
+from support.run.command_line import run
 
 MOMENT, LOCAL = pa.timestamp("us", "UTC"), pa.timestamp("us")
 AT = datetime.fromisoformat("2026-03-03T08:05")

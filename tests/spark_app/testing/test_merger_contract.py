@@ -9,7 +9,7 @@ import pytest
 
 from eventide.testing.merger_contract import MergerContract, values_of
 from eventide_core.errors import RecordMergerError
-from support.mergers import Joined, Longest, with_words
+from support.values.mergers import Joined, Longest, with_words
 
 pytestmark = pytest.mark.slow
 
@@ -23,12 +23,12 @@ SCHEMA = pa.schema(COLUMNS)
 
 
 class TestLongest(MergerContract):
-    merger = "support.mergers:Longest"
+    merger = "support.values.mergers:Longest"
     schema = SCHEMA
 
 
 class TestBracketed(MergerContract):
-    merger = "support.mergers:Bracketed"
+    merger = "support.values.mergers:Bracketed"
     schema = SCHEMA
 
 
@@ -55,7 +55,7 @@ class Counting(Longest):
 
 
 def _contract(merger: type) -> MergerContract:
-    module = "support.mergers" if merger.__module__ == "support.mergers" else __name__
+    module = "support.values.mergers" if merger.__module__ == "support.values.mergers" else __name__
     members = {"merger": f"{module}:{merger.__name__}", "schema": SCHEMA}
     made: type[MergerContract] = type("Contract", (MergerContract,), members)
     return made()
@@ -86,7 +86,7 @@ def test_what_breaks_the_contract_is_said(merger: type, check: Callable[[MergerC
 
 
 def test_a_result_that_does_not_fit_is_said() -> None:
-    from support.mergers import Short
+    from support.values.mergers import Short
 
     with pytest.raises(RecordMergerError, match="rows for"):
         MergerContract.test_its_results_fit_the_table(_contract(Short))

@@ -1,13 +1,13 @@
-"""Fixtures of the judges: each version starts once in a run, when a test first asks for it (support.run_parts)."""
+"""Fixtures of the judges: each version starts once in a run, when a test first asks for it (support.run.parts)."""
 
 from collections.abc import Iterator
 
 import pytest
 
 from support.judge.hudi_judge import HudiJudge, JudgeUnavailableError, hudi_server
-from support.maven import JarUnavailableError
-from support.real_parts import require_or_skip
-from support.run_parts import Parts
+from support.run.maven import JarUnavailableError
+from support.run.parts import Parts
+from support.run.real_parts import require_or_skip
 from support.servers.hive_metastore import HiveMetastoreServer
 
 

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from support.judge.deeds import Deed, call_of, pairs
 from support.judge.jars import BUNDLES
-from support.maven import maven_jar
+from support.run.maven import maven_jar
 
 Query = Literal["snapshot", "read_optimized", "incremental"]
 Mode = Literal["append", "overwrite"]

@@ -1,6 +1,6 @@
 """The jars of Hudi's bundles, by version, and of Delta, pinned by checksum."""
 
-from support.maven import MavenJar
+from support.run.maven import MavenJar
 
 # The bundle shades its dependencies, except for these two, which come with Spark.
 _FROM_SPARK = ("org.apache.hive:hive-storage-api", "org.slf4j:slf4j-api")

@@ -10,7 +10,7 @@ from py4j.protocol import Py4JJavaError
 from eventide.spark.java_home import find_java_home
 from support.judge.hudi_judge import judge_environment, judge_python
 from support.judge.jars import AWS_LOCK, BUNDLES
-from support.maven import maven_jar, maven_jars
+from support.run.maven import maven_jar, maven_jars
 from support.servers.java_process import JavaProcess, java_process
 
 WAIT_MS = 60_000

@@ -23,7 +23,7 @@ from urllib.parse import quote
 from azure.core.exceptions import AzureError, ResourceExistsError
 from azure.storage.blob import BlobServiceClient
 
-from support.maven import cache_directory
+from support.run.maven import cache_directory
 from support.servers.server_process import ServerUnavailableError, free_ports, server
 
 CONTAINER = "lake"

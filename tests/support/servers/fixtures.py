@@ -1,4 +1,4 @@
-"""Fixtures of the real servers: each starts once in a run, when a test first asks for it (support.run_parts)."""
+"""Fixtures of the real servers: each starts once in a run, when a test first asks for it (support.run.parts)."""
 
 import fcntl
 from collections.abc import Iterator
@@ -6,20 +6,21 @@ from typing import TypeVar
 
 import pytest
 
-from support.real_parts import require_or_skip
-from support.run_parts import Parts, Start
-from support.servers import cloud_servers, hdfs_server, kafka_server, s3_servers, zookeeper_server
-from support.servers import federated_hdfs as federated
+from support.run.parts import Parts, Start
+from support.run.real_parts import require_or_skip
+from support.servers import cloud_servers, kafka_server, s3_servers, zookeeper_server
 from support.servers import hive_metastore as hive
-from support.servers import native_hdfs as libhdfs
-from support.servers import secured_hdfs as secured
 from support.servers.cloud_servers import AzureServer, GoogleServer
-from support.servers.hdfs_server import HdfsServer
+from support.servers.hdfs import federated as federated
+from support.servers.hdfs import mini_cluster
+from support.servers.hdfs import native as libhdfs
+from support.servers.hdfs import secured as secured
+from support.servers.hdfs.mini_cluster import HdfsServer
+from support.servers.hdfs.native import NativeHdfs, NativeHdfsUnavailableError
+from support.servers.hdfs.secured import SecuredHdfs
 from support.servers.hive_metastore import HiveMetastoreServer
 from support.servers.kafka_server import KafkaServer
-from support.servers.native_hdfs import NativeHdfs, NativeHdfsUnavailableError
 from support.servers.s3_servers import S3Server
-from support.servers.secured_hdfs import SecuredHdfs
 from support.servers.server_process import ServerUnavailableError
 from support.servers.zookeeper_server import ZookeeperServer
 
@@ -67,7 +68,7 @@ def azurite(parts: Parts) -> AzureServer:
 @pytest.fixture(scope="session")
 def name_node(parts: Parts) -> HdfsServer:
     """HDFS; use one of the two fixtures below."""
-    return started(parts, hdfs_server.hdfs)
+    return started(parts, mini_cluster.hdfs)
 
 
 @pytest.fixture

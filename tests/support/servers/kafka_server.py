@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from eventide.spark.java_home import JavaNotFoundError, find_java_home
-from support.maven import JarUnavailableError, MavenJar, maven_jars
+from support.run.maven import JarUnavailableError, MavenJar, maven_jars
 from support.servers.java_process import SPARK_JARS
 from support.servers.server_process import ServerUnavailableError, answers, free_ports, server
 

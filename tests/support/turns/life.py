@@ -11,8 +11,8 @@ import pyarrow as pa
 from eventide import Table
 from eventide.testing.oracle import Change, Oracle, Row, Rows
 from eventide_core.config import BLOOM_ENTRIES, CLOCK_SKEW_MS, EVENT_TIME_FIELD, HEARTBEAT_INTERVAL_MS
-from support.columns import schema_of
 from support.turns.kinds import ONE_BUCKET, Kind
+from support.values.columns import schema_of
 
 EPOCH_MS = 1_700_000_000_000
 SCHEMA = schema_of(

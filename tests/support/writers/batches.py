@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from support.columns import schema_of
+from support.values.columns import schema_of
 
 KEYS = 40
 ROWS = 20

@@ -10,9 +10,9 @@ from typing import Protocol
 import pyarrow as pa
 
 from eventide import Table
-from support.command_line import run
 from support.judge import HudiJudge, hudi_rs
-from support.reach import reached
+from support.run.command_line import run
+from support.run.reach import reached
 from support.writers.batches import Batch, Row, merged
 
 PATIENCE_SECONDS = 300

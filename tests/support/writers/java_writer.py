@@ -12,7 +12,7 @@ from typing import Any, Literal, Self
 
 from support.judge.hudi_judge import judge_environment, judge_python
 from support.judge.jars import BUNDLES, CLIENT_RUNS_ON, JAVA_CLIENTS
-from support.maven import maven_jar
+from support.run.maven import maven_jar
 from support.writers.batches import Batch, put_json_lines
 
 Unfinished = Literal["requested", "inflight", "some logs", "logs"]

@@ -19,8 +19,8 @@ from eventide_adapters.format.avro.decode import avro_record_bounds, iter_avro_b
 from eventide_adapters.format.avro.schema import record_fields
 from eventide_core.errors import RecordDecodeError, UnsupportedTableError
 from eventide_core.table.records.schema import AvroSchema
-from support.avro_types import TypedValues, avro_types, logical
-from support.log_files import avro_content, table_schema
+from support.files.logs import avro_content, table_schema
+from support.values.avro_types import TypedValues, avro_types, logical
 
 
 def _decode(content: bytes, written: str, table: str) -> list[Any]:

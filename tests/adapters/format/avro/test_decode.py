@@ -18,8 +18,8 @@ from eventide_adapters.format.avro.schema import AvroField, arrow_schema, record
 from eventide_adapters.format.avro.vectors import decode_vectors
 from eventide_core.errors import RecordDecodeError, UnsupportedLogFormatError, UnsupportedTableError
 from eventide_core.table.records.schema import AvroSchema
-from support.avro_types import DECIMALS, FLAT, TEXT, TypedValues, avro_types, logical
-from support.log_files import avro_content, table_schema
+from support.files.logs import avro_content, table_schema
+from support.values.avro_types import DECIMALS, FLAT, TEXT, TypedValues, avro_types, logical
 
 pytestmark = pytest.mark.slow
 

@@ -39,7 +39,7 @@ from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import RecordShape
 from eventide_core.table.records.schema import AvroSchema
-from support.peak_memory import peak_memory
+from support.processes.peak_memory import peak_memory
 
 CODEC = HudiMetadataCodec()
 MEBIBYTE = 1024 * 1024

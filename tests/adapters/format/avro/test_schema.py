@@ -9,7 +9,7 @@ from eventide_adapters.format.avro.schema import arrow_schema, record_fields
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.table.records.schema import META_FIELDS as OURS
 from eventide_core.table.records.schema import AvroSchema
-from support.log_files import META_FIELDS, table_schema
+from support.files.logs import META_FIELDS, table_schema
 
 
 def _logical(plain: str, logical: str, **more: Any) -> dict[str, Any]:

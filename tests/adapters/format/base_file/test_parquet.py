@@ -34,7 +34,7 @@ from eventide_core.errors import (
     UnsupportedTableError,
 )
 from eventide_core.table.records.schema import META_FIELDS, AvroSchema
-from support.log_files import table_schema
+from support.files.logs import table_schema
 
 pytestmark = pytest.mark.slow
 

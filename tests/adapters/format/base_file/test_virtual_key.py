@@ -22,8 +22,8 @@ from eventide_core.table.files.slice_read import BlockFilter, SliceRead
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import RecordShape
 from eventide_core.table.records.schema import AvroSchema
-from support.one_slice import compactor, logged, task
-from support.slice_files import META, SCHEMA, base_file, data_block, delete_block
+from support.files.one_slice import compactor, logged, task
+from support.files.slices import META, SCHEMA, base_file, data_block, delete_block
 
 D0, D1, D2 = (f"2026010100000000{i}" for i in range(3))
 C = "20260101000000009"

@@ -27,8 +27,8 @@ from eventide_core.table.records.event_time import (
     text_to_epoch_ms,
 )
 from eventide_core.table.records.schema import AvroSchema
-from support.double_event_times import double_to_epoch_ms
-from support.log_files import table_schema
+from support.files.logs import table_schema
+from support.values.double_event_times import double_to_epoch_ms
 
 pytestmark = pytest.mark.slow
 

@@ -34,8 +34,8 @@ from eventide_core.table.records.key_history import KeyHistory
 from eventide_core.table.records.record_order import MergeRule, Version
 from eventide_core.table.records.record_shape import RecordShape
 from eventide_core.table.records.schema import AvroSchema
-from support import golden
-from support.log_files import (
+from support.files.log_summaries import summary_of
+from support.files.logs import (
     AVRO,
     DELETE,
     HFILE,
@@ -52,7 +52,7 @@ from support.log_files import (
     with_meta,
     written_schema,
 )
-from support.log_summaries import summary_of
+from support.pasts import golden
 
 T1, T2, T3, T4 = (f"2026112106041386{n}" for n in range(1, 5))
 TABLE_SCHEMA = AvroSchema.of(

@@ -10,7 +10,7 @@ import pytest
 
 from eventide_adapters.format.log_file.delete_block import decode_delete_block, encode_delete_block
 from eventide_core.errors import RecordDecodeError, UnsupportedLogFormatError, UnsupportedTableError
-from support.log_files import block, delete_block, delete_content, parse_blocks
+from support.files.logs import block, delete_block, delete_content, parse_blocks
 
 _MOMENT = dt.datetime(2026, 11, 21, 10, 30, 0, 123456, tzinfo=dt.UTC)
 _MICROS = 1795257000123456

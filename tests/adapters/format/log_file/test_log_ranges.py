@@ -18,8 +18,8 @@ from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import RecordShape
 from eventide_core.table.records.schema import AvroSchema
-from support.counting_storage import CountingStorage
-from support.log_files import (
+from support.doubles.counting_storage import CountingStorage
+from support.files.logs import (
     AVRO,
     INSTANT_TIME,
     PARQUET,

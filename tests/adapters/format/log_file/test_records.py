@@ -32,7 +32,7 @@ from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import DeleteMarker, RecordShape
 from eventide_core.table.records.schema import RECORD_KEY, AvroSchema
-from support.log_files import (
+from support.files.logs import (
     CDC,
     COMPACTED_BLOCK_TIMES,
     HFILE,

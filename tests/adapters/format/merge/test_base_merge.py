@@ -20,7 +20,7 @@ from eventide_core.errors import RecordDecodeError, UnsupportedTableError
 from eventide_core.table.records.record_order import MergeRule, Version, latest
 from eventide_core.table.records.record_shape import RecordShape
 from eventide_core.table.records.schema import AvroSchema
-from support.campaign import tries
+from support.run.campaign import tries
 
 pytestmark = pytest.mark.slow
 

@@ -30,7 +30,7 @@ COLUMNS: "list[pa.Field[Any]]" = [
     pa.field(WORD, pa.string()),
 ]
 SCHEMA = pa.schema(COLUMNS)
-MERGERS = {name: described(f"support.mergers:{name}") for name in ("Longest", "Joined", "Bracketed")}
+MERGERS = {name: described(f"support.values.mergers:{name}") for name in ("Longest", "Joined", "Bracketed")}
 
 
 @dataclass(frozen=True)
@@ -145,21 +145,23 @@ def test_a_merger_that_is_not_associative_is_noticed_where_a_slice_is_merged_in_
 )
 def test_a_result_that_does_not_fit_is_refused(name: str, why: str) -> None:
     rows = pa.Table.from_batches([batch([Record("a", 1, "x"), Record("b", 1, "x")])])
-    merger = CustomMerger(f"support.mergers:{name}", is_associative=True, delete_rule=MergeRule.COMMIT_TIME_ORDERING)
-    with pytest.raises(RecordMergerError, match=f"support.mergers:{name} {why}"):
+    merger = CustomMerger(
+        f"support.values.mergers:{name}", is_associative=True, delete_rule=MergeRule.COMMIT_TIME_ORDERING
+    )
+    with pytest.raises(RecordMergerError, match=f"support.values.mergers:{name} {why}"):
         merge_rows(merger, rows, rows)
 
 
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("support.mergers:Longest", "is not STRATEGY_ID=module:Class"),
-        ("id=support.mergers", "is not STRATEGY_ID=module:Class"),
+        ("support.values.mergers:Longest", "is not STRATEGY_ID=module:Class"),
+        ("id=support.values.mergers", "is not STRATEGY_ID=module:Class"),
         ("id=no_such_module:Longest", "can't be loaded: ModuleNotFoundError"),
-        ("id=support.mergers:NoSuchClass", "can't be loaded: AttributeError"),
-        ("id=support.mergers:NoMethod", "isn't a merger: it has no method `merge`"),
-        ("id=support.mergers:NoDeletes", "isn't a merger: its attribute `deletes` is None"),
-        ("id=support.mergers:Longest,id=support.mergers:Joined", "maps id twice"),
+        ("id=support.values.mergers:NoSuchClass", "can't be loaded: AttributeError"),
+        ("id=support.values.mergers:NoMethod", "isn't a merger: it has no method `merge`"),
+        ("id=support.values.mergers:NoDeletes", "isn't a merger: its attribute `deletes` is None"),
+        ("id=support.values.mergers:Longest,id=support.values.mergers:Joined", "maps id twice"),
     ],
 )
 def test_an_option_that_names_no_merger_is_refused(text: str, why: str) -> None:
@@ -169,7 +171,9 @@ def test_an_option_that_names_no_merger_is_refused(text: str, why: str) -> None:
 
 def test_mergers_are_found_by_strategy_id() -> None:
     mergers = dict(
-        mergers_of(Options({RECORD_MERGERS: "one = support.mergers:Longest, two=support.mergers:Bracketed"}))
+        mergers_of(
+            Options({RECORD_MERGERS: "one = support.values.mergers:Longest, two=support.values.mergers:Bracketed"})
+        )
     )
     assert mergers == {"one": MERGERS["Longest"], "two": MERGERS["Bracketed"]}
     assert not mergers_of(Options({}))

@@ -12,8 +12,8 @@ from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.service.compaction.compact_slice import SliceCompactor
 from eventide_core.table.files.log_block import BlockType, HeaderKey, encode_block, read_blocks
 from eventide_core.table.files.slice_read import SliceRead
-from support.one_slice import BASE, D0, D1, D2, LOGS, NEW_BASE, logged, task
-from support.slice_files import base_file, data_block, delete_block, row
+from support.files.one_slice import BASE, D0, D1, D2, LOGS, NEW_BASE, logged, task
+from support.files.slices import base_file, data_block, delete_block, row
 
 ROWS = [row(key, ts, f"{key}{ts}", D0, "old") for key, ts in (("a", 10), ("a", 30), ("b", 10), ("b", 20), ("c", 10))]
 

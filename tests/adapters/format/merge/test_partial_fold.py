@@ -16,7 +16,7 @@ from eventide_core.errors import UnsupportedTableError
 from eventide_core.table.records.record_order import MergeRule, Version
 from eventide_core.table.records.record_shape import PartialUpdate, RecordShape
 from eventide_core.table.records.schema import AvroSchema
-from support.partial_versions import PartialVersion, latest_partial
+from support.values.partial_versions import PartialVersion, latest_partial
 
 pytestmark = pytest.mark.slow
 

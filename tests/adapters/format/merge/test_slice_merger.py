@@ -23,8 +23,8 @@ from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import RecordShape
 from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.timeline.plans import LeftOver
-from support import log_files
-from support.one_slice import (
+from support.files import logs
+from support.files.one_slice import (
     BASE,
     CARRIED,
     COPIES,
@@ -40,7 +40,7 @@ from support.one_slice import (
     name_of,
     task,
 )
-from support.slice_files import SCHEMA, base_file, data_block, delete_block, row
+from support.files.slices import SCHEMA, base_file, data_block, delete_block, row
 
 
 @pytest.fixture
@@ -142,12 +142,12 @@ def test_a_tombstone_of_several_ordering_fields_is_carried_where_any_of_them_dec
     # The left-overs hold a@(20, late), b@(40, second) and d@(50, third).
     contradicted = [("a", ordering(20, "m")), ("d", ordering(50, "third "))]
     deletes = [*contradicted, ("b", ordering(40, "a"))]
-    storage.put(LOGS[0], log_files.delete_block(D1, deletes))
+    storage.put(LOGS[0], logs.delete_block(D1, deletes))
     shape = RecordShape(AvroSchema.of(SCHEMA), MergeRule.EVENT_TIME_ORDERING, ("ts", "val"), "ts")
     merged = (logged(LOGS[0], len(storage.read(LOGS[0]))),)
     result = compactor(storage)(task(compacted=merged, shape=shape))
     assert result.carried_tombstones == 2
-    assert storage.read(CARRIED) == log_files.delete_block(D1, contradicted)
+    assert storage.read(CARRIED) == logs.delete_block(D1, contradicted)
 
 
 def test_nothing_is_carried_where_no_left_over_contradicts(storage: MemoryStorage) -> None:

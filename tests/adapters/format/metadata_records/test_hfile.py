@@ -16,7 +16,7 @@ from eventide_adapters.format.metadata_records.hfile_writer import HFileStyle, e
 from eventide_core.errors import CorruptLogBlockError, EventideError, UnsupportedTableError
 from eventide_core.table.files.log_block import BlockType, LogBlock, read_blocks
 from eventide_core.table.records.schema import AvroSchema
-from support import golden
+from support.pasts import golden
 
 SCHEMA = AvroSchema.of('{"type":"string"}')
 FUZZED = 2000

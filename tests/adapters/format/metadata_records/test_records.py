@@ -24,7 +24,7 @@ from eventide_adapters.format.metadata_records.records import (
 )
 from eventide_core.errors import RecordDecodeError
 from eventide_core.table.records.schema import AvroSchema
-from support.campaign import IS_REPEATED
+from support.run.campaign import IS_REPEATED
 
 pytestmark = pytest.mark.slow
 

@@ -13,8 +13,7 @@ from eventide_adapters.storage.local import LocalStorage
 from eventide_core.errors import BusyError, UnsupportedTableError
 from eventide_core.ports import FileChanges
 from eventide_core.table.settings.metadata_table import RowChange
-from support import golden
-from support.metadata_updates import (
+from support.files.metadata_updates import (
     ADDED,
     COMPLETED,
     COMPLETED_BEFORE,
@@ -31,6 +30,7 @@ from support.metadata_updates import (
     timeline_of,
     write,
 )
+from support.pasts import golden
 
 
 @pytest.fixture(params=TABLES)

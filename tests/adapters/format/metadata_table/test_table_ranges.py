@@ -27,7 +27,7 @@ from eventide_core.table.files.file_name import BaseFileName
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import RecordShape
 from eventide_core.table.records.schema import AvroSchema
-from support import golden
+from support.pasts import golden
 
 ROWS = pa.table(
     {

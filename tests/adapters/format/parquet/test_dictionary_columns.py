@@ -20,8 +20,8 @@ from eventide_core.table.files.slice_read import BlockFilter, SliceRead
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import RecordShape
 from eventide_core.table.records.schema import AvroSchema
-from support.one_slice import compactor, logged, task
-from support.slice_files import SCHEMA, base_file, data_block, delete_block, row
+from support.files.one_slice import compactor, logged, task
+from support.files.slices import SCHEMA, base_file, data_block, delete_block, row
 
 D0, D1, C = (f"2026010100000000{i}" for i in (0, 1, 9))
 BASE = f"part=a/f-0_0-1-0_{D0}.parquet"

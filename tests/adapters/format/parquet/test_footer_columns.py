@@ -12,8 +12,8 @@ import pytest
 
 from eventide_adapters.format.parquet.footer_columns import Footer, codec_of, require_sound_columns
 from eventide_core.errors import CorruptBaseFileError
-from support.child_processes import environment
-from support.columns import schema_of
+from support.run.child_processes import environment
+from support.values.columns import schema_of
 
 pytestmark = pytest.mark.slow
 

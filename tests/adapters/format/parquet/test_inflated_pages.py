@@ -26,9 +26,9 @@ from eventide_adapters.format.parquet.thrift_compact import Span, elements, fiel
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.errors import CorruptBaseFileError
 from eventide_core.table.records.schema import AvroSchema
-from support import golden
-from support.campaign import IS_PROOF
-from support.remote_stream import RemoteStream
+from support.doubles.remote_stream import RemoteStream
+from support.pasts import golden
+from support.run.campaign import IS_PROOF
 
 pytestmark = pytest.mark.slow
 

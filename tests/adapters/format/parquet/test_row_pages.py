@@ -17,8 +17,8 @@ from eventide_adapters.format.parquet.open_file import open_base
 from eventide_adapters.format.parquet.row_pages import rows_of, rows_with
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.errors import CorruptBaseFileError
-from support import golden
-from support.counting_storage import CountingStorage
+from support.doubles.counting_storage import CountingStorage
+from support.pasts import golden
 
 ROWS = 2000
 KEYS = [f"{number * 7919 % 100_000:05}" for number in range(ROWS)]

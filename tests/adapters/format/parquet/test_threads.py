@@ -25,8 +25,8 @@ from eventide_core.table.files.slice_read import BlockFilter, SliceRead
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import RecordShape
 from eventide_core.table.records.schema import AvroSchema
-from support.log_files import table_schema
-from support.remote_stream import RemoteStream
+from support.doubles.remote_stream import RemoteStream
+from support.files.logs import table_schema
 
 pytestmark = pytest.mark.slow
 

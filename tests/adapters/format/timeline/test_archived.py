@@ -18,9 +18,9 @@ from eventide_core.ports import ArchivedTimeline
 from eventide_core.table.files.file_name import LogFileName
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.instant import Action, Instant, instant_time
-from support import archived_history as history
-from support import golden
-from support.counting_storage import CountingStorage
+from support.doubles.counting_storage import CountingStorage
+from support.pasts import archived as history
+from support.pasts import golden
 
 ALL = ("", "9" * 20)
 FIRST_MS = 1_790_000_000_000

@@ -18,7 +18,7 @@ from eventide_core.table.timeline.clean_metadata import CleaningPolicy, CleanPla
 from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat
 from eventide_core.table.timeline.instant import WRITE_ACTIONS, Action, Instant, State
 from eventide_core.table.timeline.rollback_metadata import RollbackPlan, RollbackTarget
-from support import golden
+from support.pasts import golden
 
 CODEC = HudiMetadataCodec()
 TIME = "20301121000000001"

@@ -17,7 +17,7 @@ from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.archived_timeline import MergeLimits
 from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat
 from eventide_core.table.timeline.instant import Action, Instant, State
-from support import golden
+from support.pasts import golden
 
 NAMES = ("v6_archived", "v9_archived")
 STAT = WriteStat("f-0", "p=1/f-0_0-1-0_20301121000000000.parquet", "p=1", "null", num_writes=3, file_size_bytes=9)

@@ -33,8 +33,8 @@ from eventide_core.table.timeline.plans import (
     PlannedLog,
     PlannedOperation,
 )
-from support.compaction_plans import CODEC, REQUESTED, C, changed_plan, plan_record, sample_plan
-from support.edited_bytes import edited
+from support.faults.edited_bytes import edited
+from support.files.compaction_plans import CODEC, REQUESTED, C, changed_plan, plan_record, sample_plan
 
 DATA = Path(__file__).parent / "data"
 

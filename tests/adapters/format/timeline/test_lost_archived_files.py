@@ -9,7 +9,7 @@ from eventide_adapters.format.timeline.archived_log import LogArchivedTimeline
 from eventide_adapters.format.timeline.archived_lsm import LsmArchivedTimeline
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.table.timeline.archived_timeline import archive_log_name
-from support import archived_history
+from support.pasts import archived
 
 
 @pytest.mark.parametrize(
@@ -39,8 +39,8 @@ def test_a_number_of_version_6_that_no_merge_explains_is_a_lost_file(
 def test_a_file_that_the_manifest_names_and_that_is_missing_is_lost(tmp_path: Path) -> None:
     history = tmp_path / "history"
     history.mkdir()
-    names = archived_history.write_tree(history, archived_history.instants(30, 1_700_000_000_000))
-    archived_history.publish(history, names)
+    names = archived.write_tree(history, archived.instants(30, 1_700_000_000_000))
+    archived.publish(history, names)
     archive = LsmArchivedTimeline(LocalStorage(str(tmp_path)), "history")
     assert not archive.lost_files()
     (history / names[0]).unlink()

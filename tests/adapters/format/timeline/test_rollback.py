@@ -15,7 +15,7 @@ from eventide_core.table.timeline.rollback_metadata import (
     RollbackTarget,
     RolledBackPartition,
 )
-from support import golden
+from support.pasts import golden
 
 CODEC = HudiMetadataCodec()
 ROOT = "file:///lake/trips"

@@ -17,8 +17,8 @@ from eventide_adapters.format.timeline.stat_columns import read_stat_columns
 from eventide_core.errors import EventideError
 from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat
-from support import golden
-from support.changed_bytes import EDITS, Edit, edited
+from support.faults.changed_bytes import EDITS, Edit, edited
+from support.pasts import golden
 
 pytestmark = pytest.mark.slow
 

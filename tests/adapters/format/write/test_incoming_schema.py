@@ -12,7 +12,7 @@ from eventide_adapters.format.write.incoming_schema import conform, evolved_sche
 from eventide_core.errors import InvalidColumnNameError, InvalidRecordError
 from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.settings.write_shape import SchemaRules
-from support.columns import schema_of
+from support.values.columns import schema_of
 
 COLUMNS: "list[pa.Field[Any]]" = [
     pa.field("id", pa.string(), nullable=False),

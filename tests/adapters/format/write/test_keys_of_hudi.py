@@ -7,7 +7,7 @@ import pytest
 from eventide import Table
 from eventide_adapters.format.write.record_keys import partition_paths, record_keys
 from eventide_core.table.settings.key_format import KeyFormat
-from support import golden
+from support.pasts import golden
 
 
 @pytest.mark.parametrize(

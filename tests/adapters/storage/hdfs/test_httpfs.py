@@ -10,12 +10,12 @@ import pytest
 from eventide_core.errors import RefusedError
 from eventide_core.ports import Storage
 from eventide_core.table.timeline.plans import LinkMode
-from support.backends import Backend, files_of
-from support.run_parts import Parts
+from support.pasts.life import HOUR_MS, MIDNIGHT_MS, TableLife
+from support.run.parts import Parts
 from support.servers.fixtures import started
-from support.servers.hdfs_server import HdfsServer
-from support.servers.httpfs_server import httpfs
-from support.table_life import HOUR_MS, MIDNIGHT_MS, TableLife
+from support.servers.hdfs.httpfs import httpfs
+from support.servers.hdfs.mini_cluster import HdfsServer
+from support.tables.backends import Backend, files_of
 
 pytestmark = pytest.mark.broad
 

@@ -19,13 +19,13 @@ from eventide_adapters.storage.paths import TEMPORARY
 from eventide_core.errors import StorageError
 from eventide_core.ports import Storage
 from eventide_core.table.timeline.plans import LinkMode
-from support.backends import Backend, files_of
-from support.run_parts import Parts
-from support.servers import lost_with_libhdfs
+from support.pasts.life import Chapter, TableLife
+from support.run.parts import Parts
 from support.servers.fixtures import started
-from support.servers.native_hdfs import NativeHdfs
-from support.servers.replicated_hdfs import DATA, Midway, ReplicatedHdfs, replicated_hdfs
-from support.table_life import Chapter, TableLife
+from support.servers.hdfs import lost_with_libhdfs
+from support.servers.hdfs.native import NativeHdfs
+from support.servers.hdfs.replicated import DATA, Midway, ReplicatedHdfs, replicated_hdfs
+from support.tables.backends import Backend, files_of
 
 pytestmark = pytest.mark.broad
 

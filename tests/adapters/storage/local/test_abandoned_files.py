@@ -7,7 +7,7 @@ from pathlib import Path
 from eventide import Table
 from eventide_adapters.storage.local.names import ABANDONED_AFTER_SECONDS
 from eventide_adapters.storage.paths import TEMPORARY
-from support import golden
+from support.pasts import golden
 
 
 def test_a_clean_removes_what_a_dead_writer_left_and_spares_what_may_be_being_written(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from botocore.exceptions import ClientError
 from eventide_adapters.storage.objects.s3 import S3Objects
 from eventide_core.errors import StorageError
 from eventide_core.ports import Storage
-from support.faulty_stores import CREATES, DATA, LOST, FaultyStore, faulty_store
+from support.faults.stores import CREATES, DATA, LOST, FaultyStore, faulty_store
 from support.servers.faulty_proxy import Fault, FaultyProxy
 from support.servers.s3_servers import BUCKET, S3Server
 

@@ -7,7 +7,7 @@ import pytest
 from eventide_adapters.storage.objects.contract import PART_BYTES
 from eventide_core.errors import StorageError
 from eventide_core.ports import Storage
-from support.faulty_stores import CREATES, DATA, LOST, FaultyStore, faulty_store, write_output
+from support.faults.stores import CREATES, DATA, LOST, FaultyStore, faulty_store, write_output
 from support.servers.cloud_servers import GoogleServer
 from support.servers.faulty_proxy import Fault, FaultyProxy
 

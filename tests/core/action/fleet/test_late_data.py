@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventide_core.action.fleet.scheduler import FleetScheduler, Measured, Target
-from support.campaign import IS_REPEATED
+from support.run.campaign import IS_REPEATED
 
 pytestmark = pytest.mark.slow
 

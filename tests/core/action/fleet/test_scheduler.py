@@ -20,7 +20,7 @@ from eventide_core.action.fleet.scheduler import (
     largest_on_time_set,
 )
 from eventide_core.action.fleet.scheduler import _Job as Job  # pyright: ignore[reportPrivateUsage]
-from support.campaign import IS_REPEATED
+from support.run.campaign import IS_REPEATED
 
 MINUTE = 60_000
 HOUR = 60 * MINUTE

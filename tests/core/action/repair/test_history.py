@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from eventide import Table
-from support.small_table import make, rows, seen
+from support.tables.small import make, rows, seen
 
 pytestmark = pytest.mark.slow
 HISTORY = ".hoodie/timeline/history"

@@ -15,7 +15,7 @@ from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, Si
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.errors import PlanMismatchError
 from eventide_core.table.files.log_block import BlockType, HeaderKey, read_blocks
-from support.one_slice import (
+from support.files.one_slice import (
     BASE,
     CARRIED,
     COPIES,
@@ -33,7 +33,7 @@ from support.one_slice import (
     name_of,
     task,
 )
-from support.slice_files import base_file, data_block, delete_block, row
+from support.files.slices import base_file, data_block, delete_block, row
 
 NAME = f"part=a/.f-0_{C}.log.1_9-9-9.cdc"
 INSTANTS = (D1, D2, D3)

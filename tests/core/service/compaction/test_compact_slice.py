@@ -9,8 +9,20 @@ from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.errors import MissingFileError, PlanMismatchError
 from eventide_core.ports import FileInfo, OutputFile
 from eventide_core.table.timeline.plans import LeftOver, LinkMode
-from support.one_slice import CARRIED, COPIES, D3, FILES, LOGS, MARKER, NEW_BASE, OPERATION, compactor, logged, task
-from support.slice_files import base_file, data_block
+from support.files.one_slice import (
+    CARRIED,
+    COPIES,
+    D3,
+    FILES,
+    LOGS,
+    MARKER,
+    NEW_BASE,
+    OPERATION,
+    compactor,
+    logged,
+    task,
+)
+from support.files.slices import base_file, data_block
 
 
 @pytest.fixture

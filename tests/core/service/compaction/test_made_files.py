@@ -7,7 +7,7 @@ import pytest
 
 from eventide_core.errors import MissingFileError
 from eventide_core.ports import NoProgress
-from support.append_tables import START_MS, make, rows, seen
+from support.tables.append import START_MS, make, rows, seen
 
 
 class Disturbs(NoProgress):

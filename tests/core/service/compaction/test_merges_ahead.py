@@ -21,7 +21,7 @@ from eventide_core.errors import InstantNotFoundError
 from eventide_core.ports import NoProgress
 from eventide_core.service.compaction.compact_slice import SliceCompactor
 from eventide_core.service.compaction.merge_tasks import MergesAhead, merges_ahead
-from support.append_tables import START_MS, make, rows, seen
+from support.tables.append import START_MS, make, rows, seen
 
 pytestmark = pytest.mark.slow
 

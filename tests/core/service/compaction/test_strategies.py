@@ -10,8 +10,8 @@ from eventide import Table
 from eventide_core.config import BUCKETS
 from eventide_core.errors import ConfigError, NothingToDoError, format_timestamp
 from golden.histories import PLAIN
-from support import golden
-from support.command_line import content_of, run_json
+from support.pasts import golden
+from support.run.command_line import content_of, run_json
 
 pytestmark = pytest.mark.slow
 

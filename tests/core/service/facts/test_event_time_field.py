@@ -15,8 +15,8 @@ from eventide_core.table.records.event_time_texts import EventTimeTexts
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import RecordShape
 from eventide_core.table.records.schema import AvroSchema
-from support import golden
-from support.thresholds import dividing_plan
+from support.pasts import golden
+from support.tables.thresholds import dividing_plan
 
 FIELD = "hoodie.payload.event.time.field"
 SCHEMA = AvroSchema.of(

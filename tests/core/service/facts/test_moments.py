@@ -13,7 +13,7 @@ from eventide_core.service.facts.planning import instant_beyond
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.observed_offset import ObservedOffset
 from eventide_core.table.timeline.timeline import Timeline
-from support.clocks import ManualClock
+from support.doubles.clocks import ManualClock
 
 TEXT = "hoodie.table.name=trips\nhoodie.table.version=6\nhoodie.table.type=MERGE_ON_READ\nhoodie.table.recordkey.fields=id\n"
 LOCAL = TableConfig.parse(TEXT, "/t")

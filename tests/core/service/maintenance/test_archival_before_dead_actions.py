@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from eventide import Table
-from support.dead_actions import ACTIONS, EARLY, SHOWN, die, make_table
+from support.faults.dead_actions import ACTIONS, EARLY, SHOWN, die, make_table
 from support.judge import hudi_rs
 
 

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from eventide_core.errors import BusyError
-from support import small_table
+from support.tables import small
 
 
 @pytest.mark.parametrize("states", [("requested",), ("requested", "inflight")])
 @pytest.mark.parametrize("version", [6, 9])
 def test_a_clean_whose_files_are_empty_is_removed(version: int, states: tuple[str, ...], tmp_path: Path) -> None:
-    table = small_table.make(tmp_path / "t", version)
-    table.upsert(small_table.rows(("k0", 0, "first"), ("k1", 0, "first")))
+    table = small.make(tmp_path / "t", version)
+    table.upsert(small.rows(("k0", 0, "first"), ("k1", 0, "first")))
     timeline = tmp_path / "t" / ".hoodie" / ("" if version == 6 else "timeline")
     files = [timeline / f"20200101000000000.clean.{state}" for state in states]
     for empty in files:
@@ -26,4 +26,4 @@ def test_a_clean_whose_files_are_empty_is_removed(version: int, states: tuple[st
         os.utime(empty, (hours_ago, hours_ago))
     table.clean()
     assert not any(empty.exists() for empty in files)
-    assert small_table.seen(table.snapshot().to_arrow()).keys() == {"k0", "k1"}
+    assert small.seen(table.snapshot().to_arrow()).keys() == {"k0", "k1"}

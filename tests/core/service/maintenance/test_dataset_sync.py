@@ -13,7 +13,7 @@ from eventide_core.config import DATAHUB_DATABASE, SYNC_CONDITIONAL, SYNC_DATABA
 from eventide_core.service.maintenance.sync import DatasetSync, SyncResult
 from eventide_core.table.catalog.catalog_dataset import CatalogDataset, DatasetChange
 from eventide_core.table.records.schema import AvroSchema
-from support.small_table import make, rows
+from support.tables.small import make, rows
 
 FRESHNESS = {"hoodie.ro.event.time.cut", "hoodie.ro.event.time.watermark", "hoodie.ro.late.records", "hoodie.ro.basis"}
 

@@ -14,8 +14,9 @@ from eventide_adapters.format.metadata_records.reader import MetadataTableReader
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.table.timeline.instant import Action
 from golden.histories import PLAIN
-from support import golden, metadata_updates
-from support.metadata_updates import crashed_copies, listed, on_disk
+from support.files import metadata_updates
+from support.files.metadata_updates import crashed_copies, listed, on_disk
+from support.pasts import golden
 
 pytestmark = pytest.mark.slow
 

@@ -17,14 +17,14 @@ from eventide_core.config import METASTORE_URIS, SYNC_AUTO_CREATE_DATABASE, SYNC
 from eventide_core.errors import CatalogError
 from eventide_core.service.maintenance.sync import CatalogSync
 from eventide_core.table.catalog.catalog_table import CatalogColumn, CatalogPartition, CatalogTable
-from support.catalogs import MemoryCatalog, counting
-from support.child_processes import environment
-from support.command_line import run, run_json
+from support.doubles.catalogs import MemoryCatalog, counting
+from support.run.child_processes import environment
+from support.run.command_line import run, run_json
 from support.servers.hive_metastore import HiveMetastoreServer
 from support.servers.server_process import free_ports
-from support.small_table import OPTIONS, SERVE, make, rows
+from support.tables.small import OPTIONS, SERVE, make, rows
 
-BY_SPARK = Path(__file__).parents[3] / "support" / "sync_by_spark.py"
+BY_SPARK = Path(__file__).parents[3] / "support" / "processes" / "sync_by_spark.py"
 NAMES = ("t_ro", "t_rt", "t")
 ENABLED = ("--option", "hoodie.datasource.hive_sync.enable=true")
 

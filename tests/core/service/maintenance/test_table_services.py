@@ -11,11 +11,11 @@ from eventide import Table
 from eventide.bootstrap import assemble
 from eventide_core.errors import BusyError, CleanedHistoryError, InstantNotFoundError, RefusedError
 from eventide_core.table.timeline.instant import Action
-from support import golden
-from support.command_line import content_of, run, run_json
-from support.metadata_updates import check_files
-from support.table_rows import rows
-from support.thresholds import dividing_plan
+from support.files.metadata_updates import check_files
+from support.pasts import golden
+from support.run.command_line import content_of, run, run_json
+from support.tables.thresholds import dividing_plan
+from support.values.rows import rows
 
 pytestmark = pytest.mark.slow
 

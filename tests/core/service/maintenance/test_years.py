@@ -21,7 +21,7 @@ from eventide_core.config import LinkChoice
 from eventide_core.ports import NoProgress
 from eventide_core.service.state.metadata_listing import committed_files
 from eventide_core.service.transaction.outcome import instants_with_outcome
-from support.campaign import IS_PROOF, tries
+from support.run.campaign import IS_PROOF, tries
 
 pytestmark = pytest.mark.slow
 

@@ -16,7 +16,7 @@ from eventide_core.errors import BusyError, LockError, RefusedError
 from eventide_core.ports import NoProgress, Storage
 from eventide_core.table.settings.properties import PROPERTIES_PATH
 from eventide_core.table.settings.write_shape import WriteOperation
-from support.damages import table_to_damage
+from support.faults.damages import table_to_damage
 
 pytestmark = pytest.mark.slow
 

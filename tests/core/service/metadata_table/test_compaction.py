@@ -20,8 +20,9 @@ from eventide_core.service.metadata_table.upkeep import revert_update
 from eventide_core.table.settings.metadata_table import RowChange
 from eventide_core.table.timeline.instant import State, instant_epoch_ms, instant_time
 from eventide_core.table.timeline.plans import PlannedOperation
-from support import golden, metadata_updates
-from support.metadata_updates import (
+from support.doubles.pickled_tasks import PickledTasks
+from support.files import metadata_updates
+from support.files.metadata_updates import (
     TABLES,
     check,
     compactor,
@@ -31,7 +32,7 @@ from support.metadata_updates import (
     opened,
     timeline_of,
 )
-from support.pickled_tasks import PickledTasks
+from support.pasts import golden
 
 pytestmark = pytest.mark.slow
 

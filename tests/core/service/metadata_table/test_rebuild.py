@@ -20,9 +20,9 @@ from eventide_core.ports import Storage
 from eventide_core.table.files.file_name import BaseFileName
 from eventide_core.table.settings.metadata_table import BLOOM_FILTERS
 from golden.histories import PLAIN
-from support import golden
-from support.command_line import content_of, run, run_json
-from support.metadata_updates import crashed_copies, listed, on_disk, opened
+from support.files.metadata_updates import crashed_copies, listed, on_disk, opened
+from support.pasts import golden
+from support.run.command_line import content_of, run, run_json
 
 pytestmark = pytest.mark.slow
 

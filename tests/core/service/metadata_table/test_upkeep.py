@@ -27,9 +27,8 @@ from eventide_core.table.settings.metadata_table import RowChange
 from eventide_core.table.settings.write_shape import WriteOperation
 from eventide_core.table.timeline.instant import next_instant_time
 from golden.histories import PLAIN
-from support import golden
-from support.dying_storage import DyingStorage
-from support.metadata_updates import (
+from support.doubles.dying_storage import DyingStorage
+from support.files.metadata_updates import (
     INSTANT,
     TABLES,
     begin,
@@ -41,7 +40,8 @@ from support.metadata_updates import (
     update,
     write,
 )
-from support.thresholds import dividing_plan
+from support.pasts import golden
+from support.tables.thresholds import dividing_plan
 
 pytestmark = pytest.mark.slow
 

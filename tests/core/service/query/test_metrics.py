@@ -16,9 +16,9 @@ from eventide_core.service.query.metrics import table_metrics
 from eventide_core.table.settings.metadata_table import MetadataTableStatus
 from eventide_core.table.timeline.instant import instant_epoch_ms
 from eventide_core.table.timeline.plans import FallbackReason
-from support import golden
-from support.command_line import run, run_json
-from support.small_table import LATER_MS, make, rows
+from support.pasts import golden
+from support.run.command_line import run, run_json
+from support.tables.small import LATER_MS, make, rows
 
 pytestmark = pytest.mark.slow
 

@@ -14,8 +14,8 @@ from eventide_adapters.storage.faulty import FaultyStorage
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.table.files.slice_read import QueryPlan
 from golden.histories import PLAIN
-from support import golden
-from support.thresholds import dividing_plan
+from support.pasts import golden
+from support.tables.thresholds import dividing_plan
 
 pytestmark = pytest.mark.slow
 

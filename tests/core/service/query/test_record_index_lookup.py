@@ -20,9 +20,9 @@ from eventide_adapters.format.metadata_records.reader import MetadataTableReader
 from eventide_adapters.format.metadata_table.table import HudiMetadataTable
 from eventide_core.config import BLOOM_ENTRIES, CLOCK_SKEW_MS, INDEX_TYPE
 from eventide_core.errors import UnsupportedTableError
-from support.campaign import IS_REPEATED, tries
-from support.columns import schema_of
-from support.counting_storage import CountingStorage
+from support.doubles.counting_storage import CountingStorage
+from support.run.campaign import IS_REPEATED, tries
+from support.values.columns import schema_of
 
 pytestmark = pytest.mark.slow
 

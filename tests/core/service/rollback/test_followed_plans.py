@@ -17,8 +17,8 @@ from eventide_core.errors import BusyError, LockError, PlanMismatchError, Refuse
 from eventide_core.ports import FileInfo, NoProgress
 from eventide_core.table.settings.write_shape import WriteOperation
 from eventide_core.table.timeline.outcome_file import OUTCOME_DIRECTORY
-from support.damages import table_to_damage
-from support.pasts import rows
+from support.faults.damages import table_to_damage
+from support.pasts.served import rows
 
 pytestmark = pytest.mark.slow
 

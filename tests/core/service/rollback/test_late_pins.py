@@ -4,8 +4,8 @@ import pytest
 
 from eventide.bootstrap import Application
 from eventide.testing.histories import Layout
-from support.pasts import LAYOUTS, begin_past, clean
-from support.paused import ASLEEP_MS, Others, archive, wakings
+from support.pasts.served import LAYOUTS, begin_past, clean
+from support.pauses.standstill import ASLEEP_MS, Others, archive, wakings
 
 TAG = "month-end"
 

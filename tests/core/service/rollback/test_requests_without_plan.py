@@ -6,9 +6,9 @@ import pytest
 
 from eventide import Table
 from eventide_core.errors import BusyError
-from support.command_line import run
-from support.damages import CODEC
-from support.small_table import HOUR_MS, LATER_MS, make, rows, seen
+from support.faults.damages import CODEC
+from support.run.command_line import run
+from support.tables.small import HOUR_MS, LATER_MS, make, rows, seen
 
 pytestmark = pytest.mark.slow
 

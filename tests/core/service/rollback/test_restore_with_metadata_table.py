@@ -16,9 +16,9 @@ from eventide_core.errors import EventideError
 from eventide_core.ports import NoProgress, Storage
 from eventide_core.table.settings.write_shape import WriteOperation
 from golden.histories import EPOCH_MS, PLAIN
-from support import golden
+from support.files.metadata_updates import crashed_copies, listed, on_disk
 from support.judge import hudi_rs
-from support.metadata_updates import crashed_copies, listed, on_disk
+from support.pasts import golden
 
 pytestmark = pytest.mark.slow
 

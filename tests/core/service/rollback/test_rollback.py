@@ -18,11 +18,11 @@ from eventide_core.errors import BusyError, RefusedError
 from eventide_core.table.timeline.instant import Action
 from golden.histories import EPOCH_MS
 from golden.readings import as_json
-from support import golden
-from support.columns import schema_of
-from support.command_line import content_of, run, run_json
-from support.metadata_updates import check_files
-from support.thresholds import dividing_plan
+from support.files.metadata_updates import check_files
+from support.pasts import golden
+from support.run.command_line import content_of, run, run_json
+from support.tables.thresholds import dividing_plan
+from support.values.columns import schema_of
 
 pytestmark = pytest.mark.slow
 

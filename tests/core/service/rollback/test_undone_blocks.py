@@ -10,8 +10,8 @@ from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_core.errors import CorruptLogBlockError
 from eventide_core.table.timeline.rollback_metadata import RestorePlan, RollbackTarget
 from golden.histories import PLAIN
-from support import golden
-from support.command_line import run, run_json
+from support.pasts import golden
+from support.run.command_line import run, run_json
 
 RESTORED = "20991231235959999"
 

@@ -16,8 +16,8 @@ from eventide_core.ports import Lease, TableLock
 from eventide_core.service.scheduling.draft import CompactionDrafter
 from eventide_core.service.scheduling.draft_plan import DraftPlan
 from eventide_core.service.scheduling.schedule import CompactionScheduler
-from support.append_tables import ROWS, START_MS, filled, rows, seen
-from support.command_line import run_json
+from support.run.command_line import run_json
+from support.tables.append import ROWS, START_MS, filled, rows, seen
 
 pytestmark = pytest.mark.slow
 

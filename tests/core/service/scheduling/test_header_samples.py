@@ -23,7 +23,7 @@ from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import RecordShape
 from eventide_core.table.records.schema import AvroSchema
-from support import golden
+from support.pasts import golden
 
 WRITES = ("20260101000000001", "20260101000000002", "20260101000000003")
 GROUPS = ("f0", "f1", "f2")

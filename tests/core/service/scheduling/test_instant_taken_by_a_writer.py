@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from support.append_tables import START_MS, make, rows, seen
+from support.tables.append import START_MS, make, rows, seen
 
 
 @pytest.mark.parametrize("state", ["requested", "inflight"])

@@ -24,8 +24,8 @@ from eventide_core.config import (
 from eventide_core.errors import format_timestamp
 from eventide_core.service.scheduling.draft_plan import DraftPlan
 from eventide_core.table.timeline.plans import CutMode
-from support.columns import schema_of
-from support.counting_storage import CountingStorage
+from support.doubles.counting_storage import CountingStorage
+from support.values.columns import schema_of
 
 pytestmark = pytest.mark.slow
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from support.append_tables import START_MS, make, rows
+from support.tables.append import START_MS, make, rows
 
 
 @pytest.mark.parametrize("version", [6, 9])

@@ -19,7 +19,7 @@ from eventide_core.errors import EventideError
 from eventide_core.ports import NoProgress
 from eventide_core.table.settings.write_shape import WriteOperation
 from eventide_core.table.timeline.instant import Action
-from support.damages import table_to_damage
+from support.faults.damages import table_to_damage
 
 pytestmark = pytest.mark.slow
 

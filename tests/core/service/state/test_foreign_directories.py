@@ -9,7 +9,7 @@ import pytest
 from eventide import Table
 from eventide.bootstrap import assemble
 from eventide_core.errors import RefusedError
-from support.append_tables import START_MS, filled, make, rows, seen
+from support.tables.append import START_MS, filled, make, rows, seen
 
 ARCHIVES_EARLY = {"keep_min_commits": 2, "keep_max_commits": 3, "cleaner_commits_retained": 1}
 DUE = {"compact_inline_max_delta_commits": 1}

@@ -14,7 +14,7 @@ from eventide_core.service.state.liveness import Liveness
 from eventide_core.service.state.ownership import Ownership
 from eventide_core.table.files.file_group_write import heartbeat_path
 from eventide_core.table.timeline.instant import Action, Instant, State
-from support.clocks import ManualClock
+from support.doubles.clocks import ManualClock
 
 TIME = "20261118110640000"
 TIMELINE = ".hoodie/timeline"

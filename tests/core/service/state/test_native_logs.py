@@ -7,7 +7,7 @@ import pytest
 
 from eventide import Table
 from eventide_core.errors import UnsupportedTableError
-from support import golden
+from support.pasts import golden
 
 _NAME = "00000000-9d65-464d-9ee3-58be831d4ecc-1_0-9-9_20261121091044787_1.log.parquet"
 

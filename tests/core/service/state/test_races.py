@@ -12,7 +12,7 @@ from eventide_core.errors import BusyError, TagNotFoundError
 from eventide_core.ports import NoProgress
 from eventide_core.service.state.table import TableState
 from eventide_core.table.settings.write_shape import WriteOperation
-from support.damages import table_to_damage
+from support.faults.damages import table_to_damage
 
 pytestmark = pytest.mark.slow
 

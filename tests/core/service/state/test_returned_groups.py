@@ -11,8 +11,8 @@ from eventide import Table
 from eventide_core.errors import RefusedError
 from eventide_core.service.state.returned_groups import refuse_returned
 from eventide_core.table.timeline.plans import ForeignOperation, ForeignPlan
-from support.append_tables import START_MS, seen
-from support.returned_files import NOW, bring_back, overwritten_table
+from support.faults.returned_files import NOW, bring_back, overwritten_table
+from support.tables.append import START_MS, seen
 
 
 @pytest.fixture(scope="module", params=[6, 9])

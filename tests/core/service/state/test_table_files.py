@@ -11,8 +11,8 @@ import pytest
 
 from eventide.bootstrap import assemble
 from eventide_core.errors import CorruptTimelineError, UnsafePathError
-from support.append_tables import make, rows
-from support.clocks import ManualClock
+from support.doubles.clocks import ManualClock
+from support.tables.append import make, rows
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 
 from eventide import Table
 from eventide_core.errors import MissingFileError
-from support.append_tables import ROWS, filled, seen
+from support.tables.append import ROWS, filled, seen
 
 _ASKED: dict[str, Callable[[Table], object]] = {
     "read": lambda table: table.snapshot().to_arrow(),

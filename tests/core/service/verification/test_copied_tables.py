@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from eventide import Table
-from support.append_tables import START_MS, make, rows
+from support.tables.append import START_MS, make, rows
 
 pytestmark = pytest.mark.slow
 

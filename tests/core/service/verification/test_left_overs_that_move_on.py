@@ -9,8 +9,8 @@ from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.config import LinkChoice
 from eventide_core.ports import NoProgress
 from eventide_core.table.timeline.plans import LinkMode, require_ours
-from support.paused import verified
-from support.service_cases import shown
+from support.pauses.services import shown
+from support.pauses.standstill import verified
 
 
 @pytest.mark.parametrize("version", [8, 9])

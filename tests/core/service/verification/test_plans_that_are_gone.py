@@ -10,9 +10,9 @@ from eventide import Table
 from eventide.testing.histories import Layout
 from eventide_core.errors import BusyError, EventideError
 from eventide_core.ports import NoProgress
-from support import golden
-from support.pasts import LAYOUTS, begin_past, clean
-from support.paused import Others, verified
+from support.pasts import golden
+from support.pasts.served import LAYOUTS, begin_past, clean
+from support.pauses.standstill import Others, verified
 
 TIME = "20991121000000000"
 PLANNED = ("compaction", "logcompaction", "replacecommit")

@@ -14,9 +14,9 @@ from eventide_adapters.format.comparison.content_audit import ArrowContentAudit
 from eventide_core.errors import NotAHudiTableError, UnsupportedTableError
 from eventide_core.table.files.slice_audit import SliceAudit
 from eventide_core.table.files.slice_read import SliceRead
-from support import golden
-from support.command_line import content_of, run, run_json
-from support.small_table import HOUR_MS, SOON, make, rows
+from support.pasts import golden
+from support.run.command_line import content_of, run, run_json
+from support.tables.small import HOUR_MS, SOON, make, rows
 
 pytestmark = pytest.mark.slow
 

@@ -20,7 +20,7 @@ from eventide_core.errors import (
 )
 from eventide_core.ports import NoProgress
 from eventide_core.table.settings.write_shape import WriteOperation
-from support.append_tables import SCHEMA, START_MS, make, rows
+from support.tables.append import SCHEMA, START_MS, make, rows
 
 
 def _values(table: Table, *columns: str, as_of: str | None = None) -> dict[str, tuple[Any, ...]]:

@@ -22,8 +22,8 @@ from eventide_core.errors import (
 from eventide_core.ports import NoProgress
 from eventide_core.table.files.bucket import BUCKET_INDEX_DIRECTORY
 from eventide_core.table.settings.write_shape import WriteOperation
-from support.append_tables import SCHEMA, START_MS, make, rows, seen
-from support.columns import schema_of
+from support.tables.append import SCHEMA, START_MS, make, rows, seen
+from support.values.columns import schema_of
 
 LAYOUTS = [(6, "BUCKET"), (9, "BUCKET"), (6, "SIMPLE"), (9, "SIMPLE"), (9, "BLOOM")]
 

@@ -18,8 +18,8 @@ from eventide_core.errors import (
 )
 from eventide_core.ports import NoProgress
 from eventide_core.table.settings.write_shape import WriteOperation
-from support.append_tables import START_MS, make, rows, seen
-from support.columns import schema_of
+from support.tables.append import START_MS, make, rows, seen
+from support.values.columns import schema_of
 
 EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001  a local timestamp has no zone
 

@@ -17,9 +17,9 @@ from eventide_adapters.format.metadata_records.reader import MetadataTableReader
 from eventide_adapters.format.metadata_records.records import file_group_number
 from eventide_core.ports import KeyIndex
 from eventide_core.table.settings.metadata_table import RECORD_INDEX
-from support.campaign import IS_REPEATED, tries
-from support.counting_storage import CountingStorage
-from support.indexed_table import OPTIONS, indexed, own_rows
+from support.doubles.counting_storage import CountingStorage
+from support.pasts.indexed import OPTIONS, indexed, own_rows
+from support.run.campaign import IS_REPEATED, tries
 
 pytestmark = pytest.mark.slow
 

@@ -6,7 +6,7 @@ import pytest
 
 from eventide import Table
 from eventide_core.errors import InvalidRecordError, UnsupportedTableError
-from support.append_tables import make, rows, seen
+from support.tables.append import make, rows, seen
 
 
 def partially_updated(path: Path, index: str = "SIMPLE") -> Table:

@@ -20,8 +20,8 @@ from eventide_core.errors import EngineError
 from eventide_core.ports import NoProgress
 from eventide_core.table.settings.write_shape import WriteOperation
 from eventide_core.table.timeline.instant import Action
-from support.indexed_table import INDEXES, OPTIONS, SECONDARY, indexed, own_rows, with_ids
-from support.thresholds import dividing_plan
+from support.pasts.indexed import INDEXES, OPTIONS, SECONDARY, indexed, own_rows, with_ids
+from support.tables.thresholds import dividing_plan
 
 pytestmark = pytest.mark.slow
 

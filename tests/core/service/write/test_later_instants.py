@@ -10,7 +10,7 @@ from eventide import Table
 from eventide_core.errors import WriteConflictError
 from eventide_core.service.write.instants import WriteInstants
 from eventide_core.table.timeline.instant import Action
-from support.append_tables import START_MS, make, rows, seen
+from support.tables.append import START_MS, make, rows, seen
 
 _BASE = (("k0", "a", 1, "base"), ("k1", "b", 2, "base"))
 _OTHER = (("k2", "a", 3, "other"), ("k3", "b", 4, "other"), ("k0", "a", 5, "other"))

@@ -14,7 +14,7 @@ from eventide_core.errors import BusyError, EventideError, InvalidRecordError, W
 from eventide_core.ports import NoProgress
 from eventide_core.table.settings.write_shape import WriteOperation
 from eventide_core.table.timeline.instant import Action
-from support.append_tables import START_MS, make, rows, seen
+from support.tables.append import START_MS, make, rows, seen
 
 pytestmark = pytest.mark.slow
 

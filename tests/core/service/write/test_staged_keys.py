@@ -19,8 +19,8 @@ from eventide_adapters.storage.local import LocalStorage
 from eventide_core.errors import EventideError
 from eventide_core.ports import Capability, Storage
 from eventide_core.table.files.file_group_write import MARKERS, STAGING
-from support.indexed_table import OPTIONS, SECONDARY, indexed, own_rows, with_ids
-from support.pickled_tasks import PickledTasks
+from support.doubles.pickled_tasks import PickledTasks
+from support.pasts.indexed import OPTIONS, SECONDARY, indexed, own_rows, with_ids
 
 pytestmark = pytest.mark.slow
 

@@ -17,7 +17,7 @@ from eventide_core.service.write.append import Append
 from eventide_core.table.records.internal_schema import LATEST_SCHEMA_KEY
 from eventide_core.table.records.schema import META_FIELDS
 from eventide_core.table.settings.write_shape import WriteOperation
-from support.append_tables import make, rows
+from support.tables.append import make, rows
 
 
 def _wide(*values: tuple[str, str, int, str], column: str = "fare") -> pa.Table:

@@ -23,8 +23,8 @@ from eventide_adapters.format.metadata_records.records import (
 from eventide_adapters.format.metadata_table.table import HudiMetadataTable
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.errors import CorruptLogBlockError, UnsupportedTableError
-from support import golden
-from support.metadata_updates import set_property
+from support.files.metadata_updates import set_property
+from support.pasts import golden
 
 pytestmark = pytest.mark.slow
 

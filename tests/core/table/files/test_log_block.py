@@ -16,7 +16,7 @@ from eventide_core.table.files.log_block import (
     encode_block,
     read_blocks,
 )
-from support.edited_bytes import edited
+from support.faults.edited_bytes import edited
 
 headers = st.dictionaries(st.sampled_from(HeaderKey), st.text(max_size=50), max_size=4)
 written = st.lists(st.tuples(st.sampled_from(BlockType), headers, st.binary(max_size=200)), max_size=5)

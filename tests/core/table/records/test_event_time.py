@@ -16,7 +16,7 @@ from eventide_core.table.records.event_time import (
     parse_threshold,
     text_to_epoch_ms,
 )
-from support.double_event_times import double_to_epoch_ms
+from support.values.double_event_times import double_to_epoch_ms
 
 moments = st.datetimes(
     min_value=datetime(1, 1, 2),  # noqa: DTZ001 - the zone comes with `timezones`

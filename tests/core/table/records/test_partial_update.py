@@ -11,7 +11,7 @@ from eventide_core.table.records.key_history import KeyHistory
 from eventide_core.table.records.partial_update import is_in_order
 from eventide_core.table.records.record_order import MergeRule, Version
 from eventide_core.table.records.schema import AvroSchema
-from support.partial_versions import PartialVersion, latest_partial
+from support.values.partial_versions import PartialVersion, latest_partial
 
 EVENT, COMMIT = MergeRule.EVENT_TIME_ORDERING, MergeRule.COMMIT_TIME_ORDERING
 COLUMNS = "xy"

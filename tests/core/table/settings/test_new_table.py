@@ -8,7 +8,7 @@ from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.settings.new_table import NewTable
 from eventide_core.table.settings.properties import parse_properties
-from support import golden
+from support.pasts import golden
 
 SCHEMA = AvroSchema.of(
     '{"type": "record", "name": "t", "fields": [{"name": "id", "type": "string"}, {"name": "ts", "type": "long"}]}'

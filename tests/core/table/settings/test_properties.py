@@ -17,7 +17,7 @@ from eventide_core.table.settings.properties import (
     settings_text,
     with_settings,
 )
-from support.java_properties import properties_text
+from support.files.java_properties import properties_text
 
 WHOLE = properties_text({"hoodie.table.name": "trips", "hoodie.table.checksum": str(zlib.crc32(b".trips"))})
 OTHER = properties_text(

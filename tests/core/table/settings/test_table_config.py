@@ -8,7 +8,7 @@ from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import DeleteMarker, PartialUpdate
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.layout import layout_of
-from support.java_properties import properties_text
+from support.files.java_properties import properties_text
 
 V6 = {
     "hoodie.table.name": "trips",

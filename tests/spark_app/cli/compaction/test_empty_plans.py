@@ -11,8 +11,8 @@ import pytest
 
 from eventide import Table
 from eventide_core.service.state import table_files
-from support.command_line import content_of, run
-from support.small_table import HOUR_MS, LATER_MS, OPTIONS, SOON, make, rows, seen
+from support.run.command_line import content_of, run
+from support.tables.small import HOUR_MS, LATER_MS, OPTIONS, SOON, make, rows, seen
 
 LOCAL = ("--engine", "local", *OPTIONS)
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from eventide import Table
-from support.command_line import run
-from support.small_table import OPTIONS, SERVE, make, rows
+from support.run.command_line import run
+from support.tables.small import OPTIONS, SERVE, make, rows
 
 pytestmark = pytest.mark.slow
 

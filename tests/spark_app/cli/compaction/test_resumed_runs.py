@@ -17,10 +17,10 @@ from eventide_core.errors import BusyError, InvalidRecordError, NothingToDoError
 from eventide_core.ports import NoProgress
 from eventide_core.service.transaction.outcome import Outcome, claim_outcome
 from eventide_core.table.settings.write_shape import WriteOperation
-from support.child_processes import environment
-from support.command_line import content_of, run, run_json
-from support.on_disk import expire_heartbeats_of
-from support.small_table import LATER_MS, OPTIONS, make, rows, seen
+from support.run.child_processes import environment
+from support.run.command_line import content_of, run, run_json
+from support.tables.on_disk import expire_heartbeats_of
+from support.tables.small import LATER_MS, OPTIONS, make, rows, seen
 
 SLOW_HEARTS: dict[str, str] = {HEARTBEAT_INTERVAL_MS: "600000"}
 WORDS = ("--engine", "local", *OPTIONS, "--option", f"{HEARTBEAT_INTERVAL_MS}=600000")

@@ -22,9 +22,9 @@ from eventide_core.ports import NoProgress
 from eventide_core.service.transaction.outcome import Outcome, claim_outcome
 from eventide_core.table.settings.write_shape import WriteOperation
 from eventide_core.table.timeline.instant import Action
-from support.child_processes import environment
-from support.command_line import content_of, run, run_json
-from support.small_table import HOUR_MS, OPTIONS, SERVE, SOON, make, rows, seen
+from support.run.child_processes import environment
+from support.run.command_line import content_of, run, run_json
+from support.tables.small import HOUR_MS, OPTIONS, SERVE, SOON, make, rows, seen
 
 pytestmark = pytest.mark.slow
 

@@ -7,8 +7,8 @@ import pytest
 
 from eventide import Table
 from eventide_core.service.maintenance.sync import SyncedTable, SyncResult
-from support.append_tables import make
-from support.command_line import run
+from support.run.command_line import run
+from support.tables.append import make
 
 
 def test_the_freshness_is_shown_in_times_and_fits_a_screen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

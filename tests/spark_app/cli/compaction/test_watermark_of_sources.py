@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from eventide import Table
-from support.command_line import run, run_json
-from support.hourly_tables import at, made, rows
+from support.run.command_line import run, run_json
+from support.tables.hourly import at, made, rows
 
 pytestmark = pytest.mark.slow
 

@@ -10,8 +10,8 @@ import pytest
 from eventide import Table
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_core.table.timeline.plans import PlannedLog, require_ours
-from support import golden
-from support.command_line import content_of, run
+from support.pasts import golden
+from support.run.command_line import content_of, run
 
 T = "2023-11-15T00:00Z"
 

@@ -10,10 +10,10 @@ import pytest
 from eventide import Table
 from eventide_core.errors import ConfigError, NotAHudiTableError, RefusedError
 from eventide_core.table.settings.properties import parse_properties
-from support import golden
-from support.command_line import content_of, run
-from support.lost_settings import answers_of, lose_settings
-from support.thresholds import dividing_plan
+from support.faults.lost_settings import answers_of, lose_settings
+from support.pasts import golden
+from support.run.command_line import content_of, run
+from support.tables.thresholds import dividing_plan
 
 TABLES = [
     "v6_mdt",

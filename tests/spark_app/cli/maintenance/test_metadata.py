@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from support.append_tables import make, rows
-from support.command_line import run, run_json
+from support.run.command_line import run, run_json
+from support.tables.append import make, rows
 
 
 def test_the_state_of_the_metadata_table_has_its_log_files(tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from eventide import Table
-from support import golden
-from support.command_line import content_of, run, run_json
+from support.pasts import golden
+from support.run.command_line import content_of, run, run_json
 
 TABLES = ["v6_mdt", "v6_encoded", "v9_no_deletes"]
 

@@ -11,9 +11,9 @@ from eventide_adapters.storage.memory import MemoryStorage
 from eventide_adapters.storage.open import open_storage
 from eventide_core.config import Options
 from eventide_core.ports import Storage
-from support.backends import backend, files_of
-from support.command_line import run, run_json
+from support.run.command_line import run, run_json
 from support.servers.s3_servers import BUCKET, S3Server
+from support.tables.backends import backend, files_of
 
 
 class Kept(MemoryStorage):

@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from support.append_tables import make, rows
-from support.command_line import run, run_json
+from support.run.command_line import run, run_json
+from support.tables.append import make, rows
 
 
 def test_alter_adds_widens_moves_and_drops_columns(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from eventide import Table
-from support.command_line import content_of, run, run_json
+from support.run.command_line import content_of, run, run_json
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from eventide import Table
-from support.command_line import run, run_json
+from support.run.command_line import run, run_json
 
 LONG = "99999999999999999.99"
 NEW = ("--create", "--record-key", "id")

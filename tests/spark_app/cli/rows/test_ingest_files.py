@@ -16,9 +16,9 @@ from eventide.cli import eventide
 from eventide_adapters.storage.open import open_storage
 from eventide_core.config import Options
 from eventide_core.errors import ConfigError
-from support.backends import backend
-from support.columns import schema_of
-from support.command_line import Answer, content_of, run, run_json
+from support.run.command_line import Answer, content_of, run, run_json
+from support.tables.backends import backend
+from support.values.columns import schema_of
 
 pytestmark = pytest.mark.slow
 

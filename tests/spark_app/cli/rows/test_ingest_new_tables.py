@@ -13,7 +13,7 @@ from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, Si
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.errors import ConfigError, StorageFullError
 from eventide_core.table.settings.properties import PROPERTIES_PATH
-from support.command_line import content_of, run, run_json
+from support.run.command_line import content_of, run, run_json
 
 NEW = ("--create", "--record-key", "id", "--event-time", "at", "--partition", "city")
 ROWS = "id,city,fare,at\na,Oslo,1.5,2026-03-01T10:00Z\nb,Lima,2,2026-03-01T11:00Z\n"

@@ -12,9 +12,9 @@ import pytest
 
 from eventide import Table
 from eventide.sources.source import ENDINGS
-from support import golden
-from support.append_tables import filled, make, rows, seen
-from support.command_line import content_of, run, run_json
+from support.pasts import golden
+from support.run.command_line import content_of, run, run_json
+from support.tables.append import filled, make, rows, seen
 
 TABLES = ("v6_no_deletes", "v9_no_deletes", "v9_event_bucket")
 

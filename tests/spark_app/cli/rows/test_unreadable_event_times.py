@@ -12,7 +12,7 @@ from eventide.rows.given import CutName
 from eventide_core.config import BUCKETS
 from eventide_core.errors import ConfigError, InvalidRecordError
 from eventide_core.service.write.settings import write_shape
-from support.command_line import run, run_json
+from support.run.command_line import run, run_json
 
 COLUMNS: "list[pa.Field[Any]]" = [pa.field("id", pa.string()), pa.field("at", pa.string()), pa.field("seq", pa.int64())]
 SCHEMA = pa.schema(COLUMNS)

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from support.append_tables import make, rows, seen
-from support.command_line import run, run_json
+from support.run.command_line import run, run_json
+from support.tables.append import make, rows, seen
 
 _ROWS = (("k0", "a", 10, "zero"), ("k1", "a", 20, "one"), ("k2", "b", 30, "two"))
 

@@ -10,7 +10,7 @@ import pytest
 
 from eventide import Table
 from eventide_core.config import BUCKETS, CLOCK_SKEW_MS
-from support.command_line import content_of, run, run_json
+from support.run.command_line import content_of, run, run_json
 
 pytestmark = pytest.mark.slow
 
