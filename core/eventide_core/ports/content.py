@@ -92,14 +92,14 @@ class LogContent(Protocol):
 class SplitSlice:
     """The two sides into which a plan splits a slice.
 
-    `base_path` and `merged` are one side, `left_overs` the other. What lies before `early_before_ms` in `left_overs` (None:
+    `base_path` and `merged` are one side, `left_overs` the other. What lies before `threshold_ms` in `left_overs` (None:
     nothing), or has no event time, belongs to both sides; but not in the log files `above`, by path.
     """
 
     base_path: str | None
     merged: tuple[LogFile, ...]
     left_overs: tuple[LogFile, ...]
-    early_before_ms: int | None = None
+    threshold_ms: int | None = None
     above: frozenset[str] = frozenset()
 
 

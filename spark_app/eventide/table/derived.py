@@ -119,9 +119,9 @@ def _stated(application: Application, uri: str, text: str) -> "tuple[Application
     if threshold_ms is not None and source.state().config.is_copy_on_write:
         return source, SourceNote(root, None, threshold_ms)
     for view in published_views(source.state()):
-        instant, until_ms = view.compaction.requested_time, view.watermark_ms
-        if instant == text if threshold_ms is None else until_ms >= threshold_ms:
-            reached_ms = until_ms if threshold_ms is None else threshold_ms
+        instant, watermark_ms = view.compaction.requested_time, view.watermark_ms
+        if instant == text if threshold_ms is None else watermark_ms >= threshold_ms:
+            reached_ms = watermark_ms if threshold_ms is None else threshold_ms
             return source, SourceNote(root, instant, _made_of(source, instant, reached_ms))
     what = f"a watermark at {text}" if is_instant else f"the watermark {text}, or a later one"
     raise ConfigError(f"option {SOURCES}: no compaction of {uri} has published {what}")

@@ -79,7 +79,7 @@ def partial_slice(selection: Selection, link: LinkDecision, layout: Layout, toke
                 None
                 if fact.log_file.path in unnamed
                 else _left_over_name(fact.log_file, number, link, layout, has_carried),
-                selection.exact_ms if fact.log_file.path in early else None,
+                selection.threshold_ms if fact.log_file.path in early else None,
                 fact.delete_count,
                 is_above=fact.log_file.path in above,
             )

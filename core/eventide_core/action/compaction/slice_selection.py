@@ -85,7 +85,7 @@ class Selection:
     """A slice's split: the first `count` log files are compacted, the others remain.
 
     `facts` are those of the slice. `fallback` is set if it is compacted in full although less would reach T; `reason`
-    states for people, in either case, why the split is where it is. `exact_ms` is T if the cut is exact: records of the
+    states for people, in either case, why the split is where it is. `threshold_ms` is T if the cut is exact: records of the
     others that are before it are merged, too. `carried_tombstones` have to be carried, or at least one of so many may have
     to be. `is_alike_in_time`: a reader of the new base file sees no difference as of the instants between the left-overs
     either. `has_to_wait`: not even a full compaction is possible without a visible difference, as long as log files are
@@ -96,7 +96,7 @@ class Selection:
     count: int
     fallback: FallbackReason | None
     reason: str
-    exact_ms: int | None = None
+    threshold_ms: int | None = None
     carried_tombstones: int = 0
     is_alike_in_time: bool = True
     has_to_wait: bool = False
@@ -122,9 +122,9 @@ class Selection:
     @property
     def early(self) -> tuple[LogFacts, ...]:
         """The left-over log files with records that an exact cut merges, or merged before."""
-        if self.exact_ms is None:
+        if self.threshold_ms is None:
             return ()
-        return tuple(fact for fact in self.in_old_slice if fact.event_times.starts_before(self.exact_ms))
+        return tuple(fact for fact in self.in_old_slice if fact.event_times.starts_before(self.threshold_ms))
 
     @property
     def has_partial_updates(self) -> bool:
@@ -329,7 +329,7 @@ def _is_cut_by_order(selection: Selection, rules: ReaderRules) -> bool:
     delete, by an older record. Such a delete is carried.
     """
     return (
-        selection.exact_ms is not None
+        selection.threshold_ms is not None
         and not selection.above
         and rules.orders_by_event_time
         and not _takes_columns(selection, rules)

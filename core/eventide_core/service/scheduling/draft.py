@@ -342,7 +342,7 @@ def _left_uncompacted(
 ) -> list[tuple[FileSlice, list[EventTimeRange]]]:
     """The ranges, by slice, of what remains in no base file after the compaction of the selections."""
     selected = {s.facts.file_slice.file_group: s for s in selections}
-    until = {fact.log_file.path: s.exact_ms for s in selections for fact in s.early}
+    until = {fact.log_file.path: s.threshold_ms for s in selections for fact in s.early}
     uncompacted: list[tuple[FileSlice, list[EventTimeRange]]] = []
     for of_slice in facts:
         chosen = selected.get(of_slice.file_slice.file_group)

@@ -71,8 +71,8 @@ class Replanner:
         completed = state.blocks_of_slices()
         if doubtful or not all(completed.accepts(instant) for fact in facts.log_facts for instant in fact.instants):
             return None
-        exact_ms = plan.cut_ms if plan.cut is CutMode.EXACT else None
-        selection = Selection(facts, len(op.compacted), op.fallback, op.reason, exact_ms)
+        threshold_ms = plan.cut_ms if plan.cut is CutMode.EXACT else None
+        selection = Selection(facts, len(op.compacted), op.fallback, op.reason, threshold_ms)
         slices = [s for s in state.view.latest_slices() if s.log_files]
         rules = self.facts.reader_rules(state, shape, slices)
         checked = self.facts.checked([selection], completed, shape)

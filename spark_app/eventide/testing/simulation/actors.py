@@ -201,7 +201,7 @@ def _tag(turn: Turn) -> None:
         savepoints.delete_tag(name)
         return
     name = f"t{scene.ledger.now()}"
-    scene.tags[name] = savepoints.save_tag(name, instant=None, before_ms=None, comments="").instant
+    scene.tags[name] = savepoints.save_tag(name, instant=None, threshold_ms=None, comments="").instant
 
 
 def _consume(turn: Turn) -> None:
