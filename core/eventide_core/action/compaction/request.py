@@ -37,12 +37,7 @@ class CompactionRequest:
         """Whether T is the clock's word, not the user's."""
         return self.threshold_ms is None and self.data_latency_seconds is not None
 
-    def threshold_at(self, now_ms: int, cut_ms: int | None, vouched_ms: int | None = None) -> int:
-        """The T to compact up to: not below the published cut, which only a rollback lowers."""
-        threshold_ms = self.asked_at(now_ms, vouched_ms)
-        return threshold_ms if cut_ms is None else max(threshold_ms, cut_ms)
-
-    def asked_at(self, now_ms: int, vouched_ms: int | None = None) -> int:
+    def threshold_at(self, now_ms: int, vouched_ms: int | None = None) -> int:
         """The requested T, aligned. One that follows the clock is no later than `vouched_ms`, what the sources vouch for."""
         threshold_ms = self._given_at(now_ms)
         if self.follows_clock and vouched_ms is not None:

@@ -123,6 +123,11 @@ def watermark_text(fresh: Freshness) -> str:
     return "complete (copy-on-write)" if fresh.is_complete else format_timestamp(fresh.watermark_ms)
 
 
+def not_below_cut(threshold_ms: int, cut_ms: int | None) -> int:
+    """The T to compact up to: not below the published cut, which only a rollback lowers."""
+    return threshold_ms if cut_ms is None else max(threshold_ms, cut_ms)
+
+
 def publishable_cut(threshold_ms: int, left_out: Iterable[EventTimeRange], cut_ms: int | None) -> int | None:
     """The cut that an event-time compaction up to T publishes: the greatest time before which it leaves nothing.
 
