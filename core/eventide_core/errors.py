@@ -56,7 +56,7 @@ class EventideError(Exception):
     exit_code: ClassVar[int] = 5
 
     def __init_subclass__(cls, *, exit_code: int | None = None) -> None:
-        """A class without an exit code of its own has that of the class above it."""
+        """A class without an exit code of its own has its base class's."""
         if exit_code is not None:
             cls.exit_code = exit_code
 

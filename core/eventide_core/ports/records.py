@@ -21,7 +21,7 @@ class MergeTask:
     """One slice to compact, as `op` of the plan at `instant` says: a retry makes the same files.
 
     `link_mode` is how a left-over gets its new name. `blocks` decides which blocks of the merged log files count, `codec` is
-    that of the new base file, and `logged` is what a change log holds. A delete among what is merged raises
+    the new base file's, and `logged` is what a change log holds. A delete among what is merged raises
     PlanMismatchError if `op` rests on there being none: the plan can't have known of it.
     """
 

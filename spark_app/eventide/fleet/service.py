@@ -41,8 +41,8 @@ class FleetRound:
     """One round of one table, which began at `at_ms` and took `took_ms`.
 
     `done` is None if the table couldn't be opened. `error` states why the round failed, in one line for all steps; None if
-    it didn't. `exit_code` is that of the first step that failed, as the command line has it. `lag_ms` is the lag after it;
-    None without a watermark. `retry_at_ms` is set if the table backs off.
+    it didn't. `exit_code` is the code of the first step that failed, as the command line has it. `lag_ms` is the lag
+    after it; None without a watermark. `retry_at_ms` is set if the table backs off.
     """
 
     table: FleetTable

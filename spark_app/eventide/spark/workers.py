@@ -36,7 +36,7 @@ _EXECUTOR = re.compile(r"\(TID \d+\) \((\S+) executor (\S+)\)")
 _MISSING = re.compile(r"No module named '(\w+)")
 _PYTHONS = re.compile(r"different version:? (\d+\.\d+) than that in driver:? (\d+\.\d+)")
 _CURE: Final = (
-    "start the session with PYSPARK_PYTHON set to an interpreter that has them, such as that of this virtual "
+    "start the session with PYSPARK_PYTHON set to an interpreter that has them, such as the one of this virtual "
     "environment, or install them there"
 )
 

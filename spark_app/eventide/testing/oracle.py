@@ -238,7 +238,7 @@ class Oracle:
                 self.as_of[time] = frozenset({row for row in self.as_of[time] if row[:2] not in keys} | new)
 
     def _by_group(self, changes: Iterable[Change]) -> dict[str, tuple[Change, ...]]:
-        """Changes by their file group. The bucket comes from Hudi's hash of the key: that of a Java list with one string."""
+        """Changes by their file group. The bucket comes from Hudi's hash of the key, as a Java list with one string."""
         groups: dict[str, tuple[Change, ...]] = {}
         for change in changes:
             group = change.partition

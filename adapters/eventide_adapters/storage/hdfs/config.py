@@ -52,7 +52,7 @@ PRINCIPAL = optional(
     "hdfs.kerberos.principal",
     TEXT,
     "The Kerberos principal who asks the NameNode.",
-    otherwise="that of the keytab or the ticket cache",
+    otherwise="the principal of the keytab or the ticket cache",
 )
 KEYTAB = optional(
     "hdfs.kerberos.keytab",

@@ -37,7 +37,7 @@ _NUMBERS: Final = ("timeout", "concurrency", "blocksize", "block_size")
 class CloudObjects(ABC):
     """The common part of contract.Objects.
 
-    `bucket` is a bucket of Google Cloud Storage or a container of Azure, and `scheme` is that of the URI. `settings` are
+    `bucket` is a bucket of Google Cloud Storage or a container of Azure, and `scheme` is the URI's. `settings` are
     keywords of the store's package, which may include secrets. `allows_unsafe_writes`: the user promises that nobody else
     writes, so the store need not support conditional requests.
     """

@@ -154,9 +154,9 @@ class TableFacts:
         return publications_of(self.commits)
 
     def is_named_by_its_slice(self, log: DataFile) -> bool:
-        """Whether the instant in the log file's name is that of its slice: so version 6 has it, and an upgrade leaves it.
+        """Whether the instant in the log file's name is its slice's: so version 6 has it, and an upgrade leaves it.
 
-        From version 8 on it is the instant of the write, which is that of the blocks; or of a compaction's left-over.
+        From version 8 on it is the instant of the write, which the blocks have; or of a compaction's left-over.
         """
         if not self.layout.names_logs_by_write:
             return True

@@ -70,7 +70,7 @@ def _stated(key: str, settings: Mapping[str, str]) -> str:
     return f"{key}={settings[key]}" if key in settings else f"no {key}"
 
 
-@deep_check("record-keys", "I1", "the record key of each row in a base file is that of its key fields")
+@deep_check("record-keys", "I1", "the record key of each row in a base file matches its key fields")
 def check_record_keys(facts: TableFacts) -> Iterator[Observation]:
     assert facts.records is not None, "a deep check runs only on records"
     wrong = [(audit, audit.wrong_keys) for audit in facts.records.audits if audit.wrong_keys is not None]

@@ -23,8 +23,8 @@ def event_time_field_of(state: TableState, options: Options) -> str:
 
     It is the published cut's field, otherwise the option's, otherwise the one in the table's settings (tables that
     eventide created have it, others don't), otherwise the table's (first) ordering field. Raises RefusedError for an
-    option that names another field than that of the published cut, ConfigError if no field is known, or if its type is
-    not that of a time.
+    option that names another field than the published cut's, ConfigError if no field is known, or if its type is
+    not the type of a time.
     """
     asked, published = options.get(EVENT_TIME_FIELD), state.published_cut.event_time_field
     if published is not None and asked not in (None, published):

@@ -30,7 +30,7 @@ PutPlan: TypeAlias = tuple[CompactionPlan, TableState]
 class DraftPlan:
     """A plan that is not on the timeline, the freshness it will reach, and what else its execution will do.
 
-    `state` is that of the table when it was drafted. `plan` has no operations if there is nothing to do. `strategy` is its
+    `state` is the table's when it was drafted. `plan` has no operations if there is nothing to do. `strategy` is its
     name for people. `predicted` is the freshness once it has run, if nothing is written meanwhile. `untouched_slices` counts
     the slices with log files that it leaves as they are. `notes` are sentences for the user about what it can't do.
 

@@ -1,6 +1,6 @@
 """Plan a compaction again in place: a plan that version 6 made visible can't be rolled back, not even after an upgrade.
 
-A writer may have appended to the slice that the plan begins (docs/invariants.md, step 2). The order of writes is that
+A writer may have appended to the slice that the plan begins (docs/invariants.md, step 2). It writes in the order
 of the run, which puts the new plan over the old one: `service/compaction/run.py`, step 2.
 """
 

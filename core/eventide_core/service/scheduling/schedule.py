@@ -42,7 +42,7 @@ D = TypeVar("D", bound=DraftPlan | None)
 
 @dataclass(frozen=True, slots=True)
 class CompactionScheduler:
-    """`check_merger` is that of the slice merger, which a dry run doesn't have. Picklable."""
+    """`check_merger` is the slice merger's check, which a dry run doesn't have. Picklable."""
 
     files: TableFiles
     drafter: CompactionDrafter

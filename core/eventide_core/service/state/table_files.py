@@ -395,7 +395,7 @@ class TableFiles:
     def schema_history(self, commits: Container[str]) -> tuple[str, str] | None:
         """The path and text of the last history file of Hudi's internal schemas; None if there is none.
 
-        That of a write that has not completed does not count, if others are there.
+        The file of a write that has not completed does not count, if others are there.
         """
         paths = [e.path for e in self.storage.list(SCHEMA_DIRECTORY) if e.path.endswith(SCHEMA_COMMIT_SUFFIX)]
         completed = [path for path in paths if schema_commit_instant(path) in commits]

@@ -50,7 +50,7 @@ class Outcome:
 
 
 def claim_outcome(storage: Storage, wanted: Outcome) -> Outcome:
-    """The claimed outcome: the wanted one, or that of an earlier claim."""
+    """The claimed outcome: the wanted one, or the outcome of an earlier claim."""
     if storage.put_if_absent(outcome_path(wanted.record), encoded_outcome(wanted.completion_time)):
         return wanted
     return _read(storage, wanted.record)

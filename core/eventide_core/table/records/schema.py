@@ -191,8 +191,8 @@ def _shared(schema: AvroSchema) -> AvroSchema:
 class SchemaChanges:
     """The names of the top-level columns that a write changes in a table's schema.
 
-    `added` and `widened` are in the order of the schema after it, `dropped` in that of the one before. `renamed` are pairs
-    of the old and the new name, which are in none of the others.
+    `added` and `widened` are in the order of the schema after it, `dropped` in the order of the one before. `renamed` are
+    pairs of the old and the new name, which are in none of the others.
     """
 
     added: tuple[str, ...] = ()
