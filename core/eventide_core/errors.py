@@ -71,7 +71,7 @@ class EventideError(Exception):
 class ConfigError(EventideError, ValueError, exit_code=2):
     """An option has a value that cannot be used.
 
-    Correct the option that the message names; docs/reference/configuration.md lists all options.
+    Correct the option that the message names; docs/reference lists all options.
     """
 
 
