@@ -12,14 +12,16 @@ AVOIDED = {
     "say what was expected, then what came": re.compile(
         r"\b(?<!there )(?<!There )(is|are|was|were) no (?!(longer|more|older|later|less|fewer|sooner|earlier)\b)\w"
     ),
-    "the noun": re.compile(r"\b[Tt]hat of\b"),
+    "the noun": re.compile(r"\b([Tt]hat|[Tt]hose) of\b"),
     "again": re.compile(r"\banew\b"),
     "shows, records or says": re.compile(
         r"\b(tells|told) (?!us\b|apart\b|to\b|= |is not )|doesn't tell\b|don't tell\b"
     ),
 }
 _FORMAT = "adapters/eventide_adapters/format/"
-FREE = {"the noun": (f"{_FORMAT}merge/", f"{_FORMAT}metadata_records/", f"{_FORMAT}metadata_table/")}
+FREE = {
+    "the noun": tuple(f"{_FORMAT}{room}/" for room in ("log_content", "merge", "metadata_records", "metadata_table"))
+}
 FINE = re.compile(r"\beventide\*\* tells you")
 
 

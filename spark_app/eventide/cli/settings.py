@@ -103,7 +103,7 @@ _STATED: Final = "eventide.stated"  # the options that the verb's own arguments 
 
 
 def stating(option: Option[Any], *names: str, **attributes: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """A command-line option that states an option of eventide: `common_options` adds it to those of `settings`."""
+    """A command-line option that states an option of eventide: `common_options` adds it to the options of `settings`."""
 
     def keep(ctx: click.Context, _: click.Parameter, value: Any) -> None:
         if value is not None:
@@ -122,9 +122,9 @@ event_time_option = stating(EVENT_TIME_FIELD, "--event-time", metavar="FIELD")
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The arguments of a run besides those of its verb.
+    """The arguments of a run besides its verb's.
 
-    `options` are by key: those of the file that `--config` names, of repeated `--option`, and of the verb's own arguments.
+    `options` are by key: of the file that `--config` names, of repeated `--option`, and of the verb's own arguments.
     `engine` is auto, local or spark; `master` is the Spark master, which makes auto mean Spark, or None. `is_debug`: the log
     of Spark goes to stderr. `console` prints for people, or as JSON if the user asked for it.
     """

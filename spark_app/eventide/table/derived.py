@@ -66,7 +66,7 @@ def _notes_by_option(application: Application) -> tuple[SourceNote, ...]:
 
 def source_of(application: Application, uri: str) -> Application:
     """A table that the table is made of, whose root is what commits name it by. Raises NotAHudiTableError."""
-    # The table's own settings are not those of its sources; the storage's are.
+    # Its sources have other settings than the table, but the storage's.
     options = application.options.values.items()
     shared = {key: value for key, value in options if not key.startswith(("hoodie.", "eventide."))}
     source = assemble(*located(uri, shared))

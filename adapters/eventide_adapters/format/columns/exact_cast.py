@@ -245,7 +245,7 @@ def _refuse_unknown_fields(own: Any, kind: Any, place: str) -> None:
 
 
 def _nested(own: Any, kind: Any, place: str) -> Iterator[tuple[Any, Any, str]]:
-    """Both types, and those of what both contain, with the place of each; the outer ones first."""
+    """Both types, and the types of what both contain, with the place of each; the outer ones first."""
     yield own, kind, place
     if is_list(own) and is_list(kind):
         yield from _nested(own.value_type, kind.value_type, f"an element of {place}")

@@ -80,7 +80,7 @@ class PlacedBlock:
 
     @property
     def is_partial(self) -> bool:
-        """Whether its records have only some columns, those of the schema in its header."""
+        """Whether its records have only some columns: the ones in its header's schema."""
         return self.block.header.get(HeaderKey.IS_PARTIAL, "").lower() == "true"
 
     @property

@@ -116,7 +116,7 @@ class CloudObjects(ABC):
 
 @contextmanager
 def answering(verb: str, key: str, where: str, settings: tuple[tuple[str, str], ...]) -> Iterator[None]:
-    """Turns the errors of a store's package into those of a storage, without the secrets in the settings."""
+    """Turns the errors of a store's package into a storage's, without the secrets in the settings."""
     secrets = secrets_in(settings)
     try:
         yield

@@ -35,8 +35,8 @@ class LogPlace:
 class LogNames:
     """The log files that exist, for the name of the next one.
 
-    `listing` has the names of all log files of a file group, in no order, those of uncommitted writes and of earlier slices
-    too. `planned` has the requested time of the pending compaction that plans a file group.
+    `listing` has the names of all log files of a file group, in no order, also of uncommitted writes and of earlier
+    slices. `planned` has the requested time of the pending compaction that plans a file group.
     """
 
     listing: Mapping[FileGroup, tuple[LogFileName, ...]]

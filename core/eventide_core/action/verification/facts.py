@@ -43,15 +43,15 @@ class TableFacts:
     `timeline_path` is the directory of the active timeline, and `timeline_names` are the names of all files in it, whatever
     they are. `later` is the timeline as it was after the files were listed. `commits` are the metadata of completed writes
     of the active timeline, by requested time. `unreadable` states of timeline files why they cannot be decoded. `plans` are
-    those of pending and completed compactions, where they are still there, `unplanned` the instants of those whose file is
+    of pending and completed compactions, where they are still there, `unplanned` the instants of those whose file is
     empty. `undone` are the instants that rollbacks and restores name. `put_at` is when the completed files of writes on
     version 6 were put, by their modification times, as instants. `archived` has what archived writes wrote.
 
-    `listing` are the files of all directories but `.hoodie`; `unmarked` those of directories without Hudi's mark of a
+    `listing` are the files of all directories but `.hoodie`; `unmarked` the files of directories without Hudi's mark of a
     partition. `view` is absent if `view_problem` states why. `blocks` has which blocks of log files count. `left_overs`
     maps each left-over to the log file that it is a copy of, or a link to. `removals` are what removes files or keeps
     them. `marked` are the instants that had markers or a heartbeat when the files were listed. `log_scans` are the blocks
-    of each log file that was listed, by path, `bases` the rows of base files, `event_times` those of the latest slices'
+    of each log file that was listed, by path, `bases` the rows of base files, `event_times` the ranges of the latest slices'
     log files. `index` is what Hudi's metadata table has.
 
     `markers_and_heartbeats` are sentences for people about dead writers and what is left of them. `records` is None unless

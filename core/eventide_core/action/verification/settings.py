@@ -21,7 +21,7 @@ _RESTORE = (
 
 @check("settings", "I1", "hoodie.properties is complete, and keys, orders and partitions records as every commit did")
 def check_settings(facts: TableFacts) -> Iterator[Observation]:
-    """1. The file is complete. 2. The fields that it names exist. 3. They are those of the commits of eventide."""
+    """1. The file is complete. 2. The fields that it names exist. 3. They are as the commits of eventide have them."""
     if facts.settings_problem is not None:
         yield Finding(PROPERTIES_PATH, f"{facts.settings_problem}: readers use {BACKUP_PATH}", _COPY_BACKUP)
     changed = changed_settings(facts)

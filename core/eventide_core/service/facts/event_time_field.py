@@ -71,7 +71,7 @@ def _check_reading(state: TableState, schema: AvroSchema, name: str, options: Op
     published = state.published_cut.event_times if schema.is_local_time(name) else None
     if published is not None and texts.contradicts(published, name, schema):
         raise RefusedError(
-            f"{texts}: the published cut is in terms of the event times {published!r}, without a zone those of UTC, and the "
+            f"{texts}: the published cut is in terms of the event times {published!r}, of UTC if it has no zone, and the "
             f"two cannot be compared; state that zone or none as {EVENT_TIME_ZONE}, or first roll back or restore the table "
             "to before that compaction"
         )

@@ -112,7 +112,7 @@ class LogFactsReader:
                 self._known[name] = {path: fact for path, fact in known.items() if path in there}
 
     def check(self, slices: Iterable[tuple[LogFile, ...]], blocks: BlockFilter, shape: RecordShape) -> frozenset[str]:
-        """The paths of the log files with partial updates. Those of the question before are known.
+        """The paths of the log files with partial updates. The log files of the question before are known.
 
         All log files of a slice go together, because a rollback block in one rolls back blocks of another. Raises
         what a merge would raise for the blocks of these slices' log files.

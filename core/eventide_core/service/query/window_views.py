@@ -18,7 +18,7 @@ from eventide_core.table.timeline.timeline import Timeline
 
 @dataclass(frozen=True, slots=True)
 class ConsumerViews:
-    """The views of one consumer. `files` are the table's, `consumer` are those of the consumer's state."""
+    """The views of one consumer. `files` are the table's, `consumer` has the files of its state."""
 
     files: TableFiles
     consumer: ConsumerFiles

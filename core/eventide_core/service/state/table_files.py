@@ -380,7 +380,7 @@ class TableFiles:
         return self._completed(config, instant, self.codec.decode_savepoint)
 
     def schema_versions(self, commits: Mapping[str, CommitMetadata]) -> tuple[SchemaVersion, ...]:
-        """Hudi's internal schemas of the table, if its writes have one: those of the commits and of the history."""
+        """Hudi's internal schemas of the table, if its writes have one: from the commits and from the history."""
         texts = {
             m.extra_metadata[LATEST_SCHEMA_KEY] for m in commits.values() if m.extra_metadata.get(LATEST_SCHEMA_KEY)
         }

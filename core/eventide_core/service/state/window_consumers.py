@@ -151,7 +151,7 @@ def consumers_of(storage: Storage) -> tuple[ConsumerFiles, ...]:
 
 
 def kept_for_consumers(storage: Storage, now_ms: int) -> frozenset[str]:
-    """The base files that consumers still need: those of the views that their states name, for as long as they ask."""
+    """The base files that consumers still need: the files of the views that their states name, for as long as they ask."""
     kept: set[str] = set()
     for files in consumers_of(storage):
         progress = files.progress()

@@ -89,9 +89,9 @@ def settled_outcomes(
     1. Completed: all but the last completed that published a cut, from which the archived cut is known. The archived
        timeline has the others.
     2. Attempts at it, and completed writes, which the archive has: all.
-    3. Undone: as soon as no file bears the instant (`borne` are those of the files), and a day has passed.
+    3. Undone: as soon as no file bears the instant (`borne` are the files'), and a day has passed.
 
-    `publishes` returns whether an archived compaction published a cut. If there are very many outcomes, those of the
+    `publishes` returns whether an archived compaction published a cut. If there are very many outcomes, the ones of the
     earliest instants are judged, and the next call judges more.
     """
     completed: list[tuple[str, str]] = []

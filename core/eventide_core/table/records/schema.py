@@ -28,8 +28,8 @@ class AvroSchema:
     """The schema of records: its exact `text`, JSON, and what was derived from it so far.
 
     Any text makes a schema: it is parsed when somebody asks, and only then refused. Schemas that `of` returns for one text
-    are one object while it is among the last ones in use, as those of a table's commits and of the thousand blocks of its
-    log files are. So what is derived once serves them all.
+    are one object while it is among the last ones in use, as the schemas of a table's commits and of the thousand blocks
+    of its log files are. So what is derived once serves them all.
     """
 
     text: str
@@ -97,7 +97,7 @@ class AvroSchema:
 
     @property
     def all_names(self) -> tuple[str, ...]:
-        """The names of all fields, including those of nested records."""
+        """The names of all fields, including the fields of nested records."""
         return tuple(_names_in(self.parsed))
 
     def is_nullable(self, name: str, option: str) -> bool:

@@ -10,7 +10,7 @@
                        slices, the others to the old ones
     left-over          version 0, which no writer uses             the instant of the compaction, which no write has
     inflight clean     repeats the plan                            is empty
-    formats            those of Hudi 0.x: commits in JSON, an      those of Hudi 1.x: commits in Avro, an archived
+    formats            of Hudi 0.x: commits in JSON, an            of Hudi 1.x: commits in Avro, an archived
                        archived timeline of log files, HFiles      timeline that is an LSM tree, HFiles of its own,
                        as HBase has them                           positions in log blocks, statistics of partitions
 

@@ -35,7 +35,7 @@ _WITHOUT_RECORD = ("clean", "rollback", "restore", "savepoint", "indexing")
 class Completed:
     """A write with its changes; or a compaction with its cut, what it merged, and how many log files its plan knew.
 
-    `above` counts those of the known log files that completed after its instant.
+    `above` counts the known log files that completed after its instant.
     """
 
     instant: str

@@ -216,7 +216,7 @@ def _rebuild(turn: Turn) -> None:
 
 
 def _read(turn: Turn) -> None:
-    """A query whose requests lie between those of the others."""
+    """A query whose requests lie between the requests of others."""
     scene, application = turn.scene, turn.application
     since = scene.ledger.now()
     plan = application.queries.snapshot()
