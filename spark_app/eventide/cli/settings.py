@@ -18,7 +18,7 @@ from eventide.cli.argument_types import NAME, PARTITION, FilePath
 from eventide.cli.console import Console
 from eventide.cli.engine_by_size import EngineBySize, quiet_session
 from eventide.cli.json_log import JSON_LOG
-from eventide.cli.own_process import spare_pandas
+from eventide.cli.own_process import hide_pandas
 from eventide.cli.redaction import Redaction
 from eventide.options.sections import UnknownOptionWarning, unknown_options
 from eventide.options.user_settings import flat_options, toml_document, user_settings
@@ -161,7 +161,7 @@ class Settings:
         Raises ConfigError if Spark is required and not installed.
         """
         if not self.wants_spark and (self.engine == "local" or not by_default or not _has_spark()):
-            spare_pandas()
+            hide_pandas()
             yield None
             return
         self._check_engine()

@@ -50,7 +50,7 @@ from eventide_adapters.format.parquet.output import LEVELS, ROW_GROUP_ROWS_MAX, 
 from eventide_adapters.format.parquet.output import ROW_GROUP_BYTES as _ROW_GROUP_BYTES
 from eventide_adapters.format.parquet.row_pages import RowsOfGroups, batches_of
 from eventide_adapters.format.parquet.threads import prefetch, processors, threads_at_most
-from eventide_core.access.threads import Handed, Threads
+from eventide_core.access.threads import Future, Threads
 from eventide_core.errors import CorruptBaseFileError, RecordDecodeError
 from eventide_core.ports import OutputFile, Storage
 from eventide_core.table.files.slice_read import columns_in_base
@@ -298,7 +298,7 @@ class BaseFileWriter:
         self._writer = ParquetOutput(self._buffer, schema, codec, marks_local_times=marks_local_times)
         # Encodes one row group while the next one is gathered.
         self._thread = threads_at_most(1)
-        self._encoding: Handed[None] | None = None
+        self._encoding: Future[None] | None = None
 
     def __enter__(self) -> Self:
         return self

@@ -304,7 +304,7 @@ class TableFacts:
         return all(self.is_readable(log.path) for log in file_slice.log_files)
 
     @cached_property
-    def astray(self) -> Mapping[str, str]:
+    def misplaced(self) -> Mapping[str, str]:
         """The problem of each link that doesn't lead, in one hop, to the original file of its file group."""
         links = {file.path: file.link_target for file in self.listing if file.link_target is not None}
         problems: dict[str, str] = {}
@@ -322,7 +322,7 @@ class TableFacts:
         return problems
 
     def is_readable(self, log_path: str) -> bool:
-        if log_path in self.astray:
+        if log_path in self.misplaced:
             return False
         scan = self.log_scans.get(log_path)
         return scan is not None and scan.problem is None and not any(self.is_lost(log_path, b) for b in scan.blocks)
@@ -336,7 +336,7 @@ class TableFacts:
             return False
         if block.instant is not None:
             return self.blocks.accepts(block.instant)
-        return not self._blocks_of_logs.is_left_by_the_dead(log_path, block.offset)
+        return not self._blocks_of_logs.is_abandoned(log_path, block.offset)
 
     @cached_property
     def _blocks_of_logs(self) -> BlockFilter:

@@ -70,7 +70,7 @@ class BlockFilter:
         ends_of_named = {path: ends[path] for path in named if path in ends}
         return replace(self, writers=replace(self.writers, of_logs=of_named, ends=ends_of_named))
 
-    def is_left_by_the_dead(self, log_path: str, offset: int) -> bool:
+    def is_abandoned(self, log_path: str, offset: int) -> bool:
         """Whether no completed write can have put the bytes from here on there, so that an append broke off in them.
 
         They are behind all that completed writes of the active timeline have left, and archived ones have left nothing
