@@ -1,4 +1,4 @@
-"""Adapters by name: the built-in ones, and those of installed packages.
+"""Adapters by name: the built-in ones, and the ones of installed packages.
 
 A package declares an adapter as an entry point, NAME = "module:factory". pyproject.toml declares the built-in ones in the
 same way: it is the one table of all adapters. A lookup takes the built-in ones from the copy of that table in each
@@ -58,7 +58,7 @@ class Adapters:
         return Adapter(name, points[0].value, packages.pop()) if points else None
 
     def names(self) -> tuple[str, ...]:
-        """The names of all adapters: the built-in ones, then those of packages."""
+        """The names of all adapters: the built-in ones, then the ones of packages."""
         from importlib.metadata import entry_points
 
         return *self.built_in, *sorted({point.name for point in entry_points(group=self.group)} - set(self.built_in))

@@ -56,7 +56,7 @@ class EventideError(Exception):
     exit_code: ClassVar[int] = 5
 
     def __init_subclass__(cls, *, exit_code: int | None = None) -> None:
-        """A class without an exit code of its own has that of the class above it."""
+        """A class without an exit code of its own has its base class's."""
         if exit_code is not None:
             cls.exit_code = exit_code
 
@@ -71,7 +71,7 @@ class EventideError(Exception):
 class ConfigError(EventideError, ValueError, exit_code=2):
     """An option has a value that cannot be used.
 
-    Correct the option that the message names; docs/reference/configuration.md lists all options.
+    Correct the option that the message names; docs/reference lists all options.
     """
 
 

@@ -72,7 +72,7 @@ class EventideWindowsOperator(BaseOperator):
     no event shows otherwise.
 
     A retry gets the window of the attempt that failed at once, with the same rows. Another run waits for its lease. The
-    arguments are those of `Table.windows`.
+    arguments are as in `Table.windows`.
     """
 
     template_fields = ("table", "consumer", "since")

@@ -5,7 +5,7 @@ from os import cpu_count
 from time import perf_counter, thread_time
 from typing import Final, TypeVar
 
-from eventide_core.access.threads import Handed, Threads
+from eventide_core.access.threads import Future, Threads
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -30,7 +30,7 @@ class LocalEngine:
         """The results in the items' order. The first error ends the run after the tasks that have already started."""
         if min(self.threads, len(items)) <= 1:
             return [_run(function, on_done, item) for item in items]
-        begun: list[Handed[R]] = []
+        begun: list[Future[R]] = []
         try:
             self._begin(begun, function, items, on_done)
             return [task.result() for task in begun]
@@ -42,7 +42,7 @@ class LocalEngine:
 
     def begin(
         self, function: Callable[[T], R], items: Sequence[T], *, on_done: Callable[[], None] | None = None
-    ) -> list[Handed[R]] | None:
+    ) -> list[Future[R]] | None:
         """Begins what `map` runs. None if there is one thread, which is the caller's.
 
         Allocators keep what a thread has freed for this thread: another one takes 40 MB more for a slice of 800,000 rows.
@@ -52,8 +52,8 @@ class LocalEngine:
 
     def _begun(
         self, function: Callable[[T], R], items: Sequence[T], on_done: Callable[[], None] | None
-    ) -> list[Handed[R]]:
-        begun: list[Handed[R]] = []
+    ) -> list[Future[R]]:
+        begun: list[Future[R]] = []
         try:
             self._begin(begun, function, items, on_done)
         except BaseException:  # its own tasks may wait for the caller, who can't wait for them
@@ -64,7 +64,7 @@ class LocalEngine:
 
     def _begin(
         self,
-        begun: list[Handed[R]],
+        begun: list[Future[R]],
         function: Callable[[T], R],
         items: Sequence[T],
         on_done: Callable[[], None] | None,

@@ -63,7 +63,7 @@ class OperationCost:
 class StorageCheck:
     """What a store guarantees and costs, below `uri`.
 
-    `capabilities` are the names of those of the port, in lower case. `checks` has every guarantee in the order of the
+    `capabilities` are the names of the port's, in lower case. `checks` has every guarantee in the order of the
     contract. `costs` is empty for a store that can't create a file exclusively. `modified_step_ms` is the granularity of
     modification times, `clock_offset_ms` the store's clock minus this one's; None if the store's times aren't a clock's.
     """

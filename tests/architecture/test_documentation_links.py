@@ -36,6 +36,15 @@ def test_every_page_is_in_the_map() -> None:
     assert pages - linked == set()
 
 
+def test_no_page_has_more_than_300_lines() -> None:
+    long = {
+        str(page.relative_to(ROOT))
+        for page in (ROOT / "docs").rglob("*.md")
+        if len(page.read_text(encoding="utf-8").splitlines()) > 300
+    }
+    assert long == set(), "split the page by subject"
+
+
 def _leads_somewhere(page: Path, link: str) -> bool:
     path, _, anchor = link.partition("#")
     target = (page.parent / path).resolve() if path else page

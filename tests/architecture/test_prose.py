@@ -12,10 +12,15 @@ AVOIDED = {
     "say what was expected, then what came": re.compile(
         r"\b(?<!there )(?<!There )(is|are|was|were) no (?!(longer|more|older|later|less|fewer|sooner|earlier)\b)\w"
     ),
+    "the noun": re.compile(r"\b([Tt]hat|[Tt]hose) of\b"),
     "again": re.compile(r"\banew\b"),
     "shows, records or says": re.compile(
         r"\b(tells|told) (?!us\b|apart\b|to\b|= |is not )|doesn't tell\b|don't tell\b"
     ),
+}
+_FORMAT = "adapters/eventide_adapters/format/"
+FREE = {
+    "the noun": tuple(f"{_FORMAT}{room}/" for room in ("log_content", "merge", "metadata_records", "metadata_table"))
 }
 FINE = re.compile(r"\beventide\*\* tells you")
 
@@ -31,8 +36,10 @@ def _lines() -> Iterator[tuple[str, str]]:
 
 @pytest.mark.parametrize("better", AVOIDED)
 def test_each_text_is_plain(better: str) -> None:
-    pattern = AVOIDED[better]
-    assert pattern.search({"again": "made anew"}.get(better, "it is no number; it tells them"))
+    pattern, free = AVOIDED[better], FREE.get(better, ())
+    assert pattern.search("it is no number; it tells them; made anew; as is that of a table")
     assert [
-        f"{place}: {line.strip()}" for place, line in _lines() if pattern.search(line) and not FINE.search(line)
+        f"{place}: {line.strip()}"
+        for place, line in _lines()
+        if pattern.search(line) and not FINE.search(line) and not place.startswith(free)
     ] == []

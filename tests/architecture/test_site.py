@@ -59,7 +59,7 @@ def test_the_search_finds_each_option_and_each_method(
     texts = dict.fromkeys(("reference/configuration", "python_api"), "")
     for part in index["docs"]:
         for place in texts:
-            if part["location"].startswith(f"{place}.html"):
+            if part["location"].startswith((f"{place}.html", f"{place}_services.html")):
                 texts[place] += f" {part['title']} {part['text']}"
     words = re.compile(index["config"]["separator"])
     found = set(

@@ -20,7 +20,7 @@ def exact_plan(table: Table, event_time: str) -> Plan:
     """Of some plans the one that takes most early records of logs that stay."""
     times = sorted(time for time in table.snapshot().to_arrow([event_time]).column(0).unique().to_pylist() if time)
     plans = [table.plan_compaction(time, cut="exact", link_mode="copy") for time in times[:: max(1, len(times) // 16)]]
-    return max(plans, key=lambda plan: sum(len(op.merged_before_ms) for op in plan.operations))
+    return max(plans, key=lambda plan: sum(len(op.early) for op in plan.operations))
 
 
 @pytest.mark.parametrize("name", ["v6_avro_defpay", "v9_event_bucket", "v9_commit_bucket", "v9_mdt"])
@@ -39,7 +39,7 @@ def test_an_exact_cut_is_exact_to_every_reader(name: str, tmp_path: Path, reques
 
     snapshot, read_optimized = rows(table.snapshot().to_arrow()), rows(table.read_optimized().to_arrow())
     plan = exact_plan(table, event_time)
-    early = sum(len(op.merged_before_ms) for op in plan.operations)
+    early = sum(len(op.early) for op in plan.operations)
     assert early > 0
     assert not plan.draft.plan.fallbacks
     result = table.compact(plan)

@@ -105,7 +105,7 @@ def test_late_records_are_taken_out_of_logs_that_stay(layout: Layout) -> None:
     plan = told.compacted(10)
     (operation,) = plan.operations
     assert [len(operation.compacted), len(operation.left_overs)] == [1, 2]
-    assert [left.merged_before_ms for left in operation.left_overs] == [None, EPOCH_MS + 10]
+    assert [left.threshold_ms for left in operation.left_overs] == [None, EPOCH_MS + 10]
     assert told.is_exact
     assert told.story.oracle.freshness().watermark_ms == EPOCH_MS + 10
     reached("exact cut: left-overs merged early", 1)

@@ -34,7 +34,7 @@ def test_a_second_copy_of_a_delete_moves_the_rows_of_its_left_over(kind: type[Or
     for number, changes in enumerate(COMMITS):
         oracle.commit(str(number), changes)
     check_order_of_instants(oracle, [Order.EVENT_TIME])
-    oracle.compact(50, {"part=a": 0}, exact_ms=50)
+    oracle.compact(50, {"part=a": 0}, threshold_ms=50)
     assert [row[3] for row in oracle.snapshot()] == ["corrected"]
     if kind is Oracle:
         check_order_of_instants(oracle, [Order.EVENT_TIME])

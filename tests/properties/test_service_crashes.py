@@ -197,7 +197,7 @@ def check(past: Past, moment: Moment, operations: Sequence[Operation] = ()) -> N
             reader_orders=past.layout.reader_orders,
             untouched={p: f for p, f in kept.items() if past.undisturbed.files[p].data == f.data},
             rolled_back=past.service.undone,
-            published_threshold_ms=oracle.freshness().cut_ms,
+            cut_ms=oracle.freshness().cut_ms,
             operations=operations,
         )
     )

@@ -163,7 +163,7 @@ def test_records_of_a_writer_that_had_not_seen_the_plan_are_left_over(order: Ord
     (op,) = pending_plan(table.bench, instant).operations
     assert [log.name.partition("_")[0] for log in op.compacted] != []
     assert len(op.left_overs) == 2
-    assert op.left_overs[-1].merged_before_ms is None
+    assert op.left_overs[-1].threshold_ms is None
     application = table.bench.process()
     late = [write for write in TableState.load(application.files).timeline.writes if write.requested_time > instant]
     assert late, "the writer's instant is later than the plan's, so nobody sees it as of the plan"

@@ -105,7 +105,7 @@ def test_a_compaction_imports_neither_pandas_nor_what_asks_sources(tmp_path: Pat
 
 def test_pyarrow_still_finds_pandas_after_a_run_that_spared_it() -> None:
     code = (
-        "import sys; from eventide.cli import own_process; own_process.claim(); own_process.spare_pandas(); "
+        "import sys; from eventide.cli import own_process; own_process.claim(); own_process.hide_pandas(); "
         "import pyarrow as pa; "
         "assert 'pandas' not in sys.modules; assert len(pa.table({'a': [1, 2]}).to_pandas()) == 2"
     )

@@ -1,4 +1,4 @@
-"""AWS Glue's catalog. Credentials are those of the options, or of the AWS tools."""
+"""AWS Glue's catalog. Credentials come from the options, or from the AWS tools."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Heartbeats like those of Hudi's writers: a file `.hoodie/.heartbeat/<instant>`, written again at each beat.
+"""Heartbeats like the ones of Hudi's writers: a file `.hoodie/.heartbeat/<instant>`, written again at each beat.
 
 Like Hudi, eventide considers a write dead if the file has not been modified for
 `hoodie.client.heartbeat.interval_in_ms` times `hoodie.client.heartbeat.tolerable.misses`. Hudi leaves the file empty.

@@ -12,7 +12,7 @@ class Renewal:
     """Calls `renew` every `interval_seconds` on a separate thread, until `renew` returns False or `stop` is called.
 
     The calls continue after a renewal that raises an EventideError or lacks memory, because a later one may succeed. If the
-    thread itself dies for lack of memory, the lease runs out as that of a process that has ended; nobody waits for it.
+    thread itself dies for lack of memory, the lease runs out as if the process had ended; nobody waits for it.
     """
 
     def __init__(self, renew: Callable[[], bool], interval_seconds: float) -> None:

@@ -19,7 +19,7 @@ _DAY: Final = 86_400
 
 @dataclass(frozen=True, slots=True)
 class MarkerFiles:
-    """`name` is that of the file of a window by its begin in `zone`, as `strftime` has it, below a storage's `directory`.
+    """`name` names the file of a window by its begin in `zone`, as `strftime` has it, below a storage's `directory`.
 
     `table` is the URI of the table that the windows are of: a file of another one is never replaced or removed.
     """
@@ -61,7 +61,7 @@ class MarkerFiles:
 
 
 def check_name(name: str, zone: tzinfo, seconds: int, begin_of: Callable[[int], int]) -> None:
-    """Raises ConfigError for a name that doesn't give each window a file of its own. `begin_of` is that of a time's window.
+    """Raises ConfigError for a name that doesn't give each window a file of its own. `begin_of` begins a time's window.
 
     A name in a partition's directory (`dt=%Y-%m-%d/_SUCCESS`) is one that no reader of Hudi takes for a data file.
     """

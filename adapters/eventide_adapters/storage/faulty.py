@@ -38,7 +38,7 @@ class Fault(Enum):
     REPLY_LOST = auto()
     """Raises StorageError; the operation has happened."""
     DUPLICATED = auto()
-    """A client library sends the request twice: the operation happens, and the response is that of the second request.
+    """A client library sends the request twice: the operation happens, and the second request is answered.
     """
     STALE = auto()
     """A listing has the state before the last write to that directory."""

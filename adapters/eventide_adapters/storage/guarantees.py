@@ -95,7 +95,7 @@ def _race(storage: Storage, directory: str) -> None:
     with ThreadPoolExecutor(_WRITERS) as pool:
         won = list(pool.map(lambda copy, content: copy.put_if_absent(path, content), copies, contents))
     _require(won.count(True) == 1, f"of {_WRITERS} writers that create one name at once, {won.count(True)} succeeded")
-    _require(storage.read(path) == contents[won.index(True)], "the content is not that of the writer that succeeded")
+    _require(storage.read(path) == contents[won.index(True)], "the writer that succeeded wrote other content")
 
 
 def _read_after_write(storage: Storage, directory: str) -> None:
@@ -200,7 +200,7 @@ def _version(storage: Storage, directory: str) -> None:
     assert current is not None
     _require(storage.replace_version(path, b"second", current[1]), "a replacement of the current version failed")
     _require(not storage.replace_version(path, b"third", current[1]), "a replacement of an old version succeeded")
-    _require(storage.read(path) == b"second", "the content is not that of the replacement that succeeded")
+    _require(storage.read(path) == b"second", "the replacement that succeeded wrote other content")
 
 
 def _pickled(storage: Storage, directory: str) -> None:

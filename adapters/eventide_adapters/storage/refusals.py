@@ -98,7 +98,7 @@ def is_refusal(failure: BaseException) -> bool:
         return True
     if type(failure) is OSError and str(failure).startswith("Forbidden:"):  # gcsfs
         return True
-    # `kind` is that of WebHDFS's errors; the packages of the object stores name the status of a response differently.
+    # `kind` is the kind of WebHDFS's errors; the packages of the object stores name the status of a response differently.
     if not _KINDS.isdisjoint({type(failure).__name__, getattr(failure, "kind", None)}):
         return True
     return any(getattr(failure, name, None) in _STATUSES for name in ("status_code", "code", "status"))

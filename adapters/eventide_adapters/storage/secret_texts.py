@@ -65,7 +65,7 @@ def refuse_user_info(address: str | None, option: str) -> None:
 
 
 def harmless(failure: BaseException, secrets: Iterable[str]) -> BaseException | None:
-    """The failure as the cause of another one; None if its traceback, or that of its causes, would show a secret."""
+    """The failure as the cause of another one; None if its traceback, or a traceback of its causes, would show a secret."""
     shown = "".join(traceback.format_exception(failure))
     return failure if without_secrets(shown, secrets) == shown else None
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from eventide_core.access.threads import Handed, Threads
+from eventide_core.access.threads import Future, Threads
 from eventide_core.ports import Engine, Storage
 
 A = TypeVar("A")
@@ -29,7 +29,7 @@ def responses(
     if not storage.is_remote:
         yield from map(ask, items)
         return
-    waiting = deque[tuple[int, Handed[B]]]()
+    waiting = deque[tuple[int, Future[B]]]()
     ahead = 0  # the bytes of those behind the first
     with Threads(_AT_ONCE) as threads:
         try:

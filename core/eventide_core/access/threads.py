@@ -21,7 +21,7 @@ _PATIENCE_S: Final = 1.0
 """A thread that lives begins the work that is waited for much earlier, because work is taken in order."""
 
 
-class Handed(Generic[R]):
+class Future(Generic[R]):
     """Work that is run once, by the first thread that takes it. The result or the error is its caller's."""
 
     __slots__ = ("_ended", "_error", "_is_done", "_result", "_taken", "_work")
@@ -78,8 +78,8 @@ class Threads:
 
     def __init__(self, count: int) -> None:
         self._count = count
-        self._works = SimpleQueue[Handed[Any] | None]()
-        self._handed = deque[Handed[Any]]()
+        self._works = SimpleQueue[Future[Any] | None]()
+        self._handed = deque[Future[Any]]()
         self._at_work: list[LockType] = []
 
     def __enter__(self) -> Self:
@@ -88,9 +88,9 @@ class Threads:
     def __exit__(self, *_: object) -> None:
         self.shutdown()
 
-    def submit(self, function: Callable[..., R], *arguments: Any) -> Handed[R]:
+    def submit(self, function: Callable[..., R], *arguments: Any) -> Future[R]:
         """Hands over a call. Raises RuntimeError if no thread can start, and then nobody makes the call."""
-        work = Handed(partial(function, *arguments))
+        work = Future(partial(function, *arguments))
         if len(self._at_work) < self._count:
             at_work = Lock()
             start_new_thread(_run_all, (self._works, at_work))
@@ -137,7 +137,7 @@ class Gate:
             raise CancelledError
 
 
-def _run_all(works: SimpleQueue[Handed[Any] | None], at_work: LockType) -> None:
+def _run_all(works: SimpleQueue[Future[Any] | None], at_work: LockType) -> None:
     with at_work, suppress(MemoryError):  # what this thread leaves is done by whoever waits for it
         while (work := works.get()) is not None:
             work.run()

@@ -32,7 +32,7 @@ class MetadataTableChoice(StrEnum):
 
 
 class ParquetCodec(StrEnum):
-    """The compression of a base file; `AS_BEFORE` is that of the base file it takes the place of (gzip where none)."""
+    """The compression of a base file; `AS_BEFORE` is the one of the base file it takes the place of (gzip where none)."""
 
     AS_BEFORE = "as-before"
     GZIP = "gzip"
@@ -148,5 +148,5 @@ PARQUET_CODEC = Option(
     "hoodie.parquet.compression.codec",
     choice(ParquetCodec),
     ParquetCodec.AS_BEFORE,
-    "The compression of base files. `as-before` is that of the previous base file, and gzip for a new one.",
+    "The compression of base files. `as-before` is the compression of the previous base file, and gzip for a new one.",
 )

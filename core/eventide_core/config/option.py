@@ -219,7 +219,7 @@ def unknown_keys(keys: Iterable[str], declared: Iterable[Option[Any]]) -> tuple[
     for key in unknown:
         if key.startswith(_OWN_KEYS):
             near = get_close_matches(key, known, n=1, cutoff=_NEARNESS)
-            cure = f"did you mean {near[0]}?" if near else "docs/reference/configuration.md has all options"
+            cure = f"did you mean {near[0]}?" if near else "docs/reference has all options"
             raise ConfigError(f"option {key} is unknown; {cure}")
     return tuple(sentence for key in unknown if (sentence := _unknown(key, known)) is not None)
 
@@ -227,7 +227,7 @@ def unknown_keys(keys: Iterable[str], declared: Iterable[Option[Any]]) -> tuple[
 def _unknown(key: str, known: list[str]) -> str | None:
     if key.startswith(_PARTLY_OWN_KEYS):
         near = get_close_matches(key, known, n=1, cutoff=_NEARNESS)
-        cure = f"did you mean {near[0]}?" if near else "docs/reference/configuration.md has all options"
+        cure = f"did you mean {near[0]}?" if near else "docs/reference has all options"
         return f"option {key} is unknown and has no effect; {cure}"
     if key.startswith(_OF_HUDI):
         meant = next((name for name in known if _differs_in_one_part(key, name)), None)

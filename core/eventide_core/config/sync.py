@@ -37,7 +37,7 @@ METASTORE_URIS = optional(
     "hoodie.datasource.hive_sync.metastore.uris",
     TEXT,
     "The addresses of the metastore, separated by commas.",
-    otherwise="those of the SparkSession, else `thrift://localhost:9083`",
+    otherwise="the addresses of the SparkSession, else `thrift://localhost:9083`",
 )
 SYNC_DATABASE = optional(
     "hoodie.datasource.hive_sync.database",

@@ -1,4 +1,4 @@
-"""Catalogs: those of Hive's kind, in which engines find tables by name, and data catalogs, in which people do."""
+"""Catalogs: the ones of Hive's kind, in which engines find tables by name, and data catalogs, in which people do."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -31,7 +31,7 @@ class Catalog(Protocol):
     def create_table(self, table: CatalogTable) -> None: ...
 
     def alter_table(self, table: CatalogTable) -> None:
-        """Columns, formats and properties become those of `table`; the columns of its partitions, too."""
+        """Columns, formats and properties become the ones of `table`; the columns of its partitions, too."""
         ...
 
     def partitions(self, table: CatalogTable) -> tuple[CatalogPartition, ...]: ...

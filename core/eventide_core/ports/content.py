@@ -20,11 +20,11 @@ from eventide_core.table.settings.key_format import KeyFormat
 class LogSummary:
     """What one log file holds, as far as a planner asks.
 
-    `event_times` is the range of all its records and deletes. `instants` are those of its blocks. `delete_count` counts
+    `event_times` is the range of all its records and deletes. `instants` are its blocks'. `delete_count` counts
     deletes of either kind, `rolled_back` are the instants whose blocks a command block of it rolls back, `has_torn_block`
     means that a write was interrupted in it (its instant is among `instants`, if the bytes name it), `has_merged_block` that
     a log compaction wrote one, `has_partial_updates` that one has records of some columns. `nameless_from` is the offset of
-    the first torn bytes that name no write. `torn_instants` are those of torn blocks alone.
+    the first torn bytes that name no write. `torn_instants` are the instants of torn blocks alone.
     """
 
     event_times: EventTimeRange
@@ -92,14 +92,14 @@ class LogContent(Protocol):
 class SplitSlice:
     """The two sides into which a plan splits a slice.
 
-    `base_path` and `merged` are one side, `left_overs` the other. What lies before `early_before_ms` in `left_overs` (None:
+    `base_path` and `merged` are one side, `left_overs` the other. What lies before `threshold_ms` in `left_overs` (None:
     nothing), or has no event time, belongs to both sides; but not in the log files `above`, by path.
     """
 
     base_path: str | None
     merged: tuple[LogFile, ...]
     left_overs: tuple[LogFile, ...]
-    early_before_ms: int | None = None
+    threshold_ms: int | None = None
     above: frozenset[str] = frozenset()
 
 

@@ -42,7 +42,7 @@ class WrittenRows:
     """How to read back the rows of a write before its commit.
 
     `slices`: the changed slices with the write's own files, whose log blocks count. `known_files`: other files of the
-    table, as (partition, name), those of the last writes first. `replaced`: the slices that the write replaces, with
+    table, as (partition, name), the files of the last writes first. `replaced`: the slices that the write replaces, with
     `replaced_bytes` in their files.
     """
 
@@ -89,8 +89,8 @@ class NewMetadataContent:
     """The content of a new metadata table.
 
     `schema` is the Avro schema of its records, without Hudi's meta fields. `definitions` are the table's index definitions
-    with those of the new metadata table, None if it has none to define. `empty_logs` has a log file without records for
-    each partition. `write_bases` takes a partition and the names of the base files of all its file groups, in their order;
+    with the new metadata table's, None if it has none to define. `empty_logs` has a log file without records for each
+    partition. `write_bases` takes a partition and the names of the base files of all its file groups, in their order;
     it writes those that have records, one after another, and yields their write stats.
     """
 

@@ -21,7 +21,7 @@ class MergeTask:
     """One slice to compact, as `op` of the plan at `instant` says: a retry makes the same files.
 
     `link_mode` is how a left-over gets its new name. `blocks` decides which blocks of the merged log files count, `codec` is
-    that of the new base file, and `logged` is what a change log holds. A delete among what is merged raises
+    the new base file's, and `logged` is what a change log holds. A delete among what is merged raises
     PlanMismatchError if `op` rests on there being none: the plan can't have known of it.
     """
 
@@ -40,7 +40,7 @@ class MergeResult:
 
     `new_base_path`: the new base file, from the root, of `base_size`.
     `num_writes`: all rows of it.
-    `num_inserts`: those of keys that the old base did not have.
+    `num_inserts`: records of keys that the old base did not have.
     `num_updates`: those that replace a row of the old base.
     `num_deletes`: rows of the old base that it no longer has.
     `log_records`: records and deletes that were read from log files, before versions of one key were merged.
@@ -49,7 +49,7 @@ class MergeResult:
     `carried_tombstones`: those in the carried log file, which has `carried_size`; None if there is none.
     `uncompacted_from_ms`, of each left-over that is merged early: the least event time of its records outside the new
         base; None if all are in it.
-    `base_checksum`, `carried_checksum`: those of the base file and of the carried log file, set once they are written.
+    `base_checksum`, `carried_checksum`: of the base file and of the carried log file, set once they are written.
     `change_log_size`: None if there is no change log.
     `began_ns`, `ended_ns`: when the task ran, by the clock of the machine that ran it.
     """

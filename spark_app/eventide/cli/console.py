@@ -199,7 +199,7 @@ class _Bar:
 
 
 def screen_width() -> int:
-    """The columns that a result fits: those of the terminal; in a pipe or a file COLUMNS, else 80."""
+    """The columns that a result fits: the terminal's; in a pipe or a file COLUMNS, else 80."""
     return shutil.get_terminal_size(fallback=(_COLUMNS, 24)).columns
 
 

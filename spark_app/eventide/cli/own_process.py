@@ -16,7 +16,7 @@ def claim() -> None:
     _claimed.append(True)
 
 
-def spare_pandas() -> None:
+def hide_pandas() -> None:
     """Hides pandas while pyarrow looks for it, which it does once, with the first array of Python values.
 
     A run on the local engine creates no DataFrame, and importing pandas takes longer than most verbs. If pyarrow needs

@@ -18,7 +18,7 @@ from eventide.cli.argument_types import NAME, PARTITION, FilePath
 from eventide.cli.console import Console
 from eventide.cli.engine_by_size import EngineBySize, quiet_session
 from eventide.cli.json_log import JSON_LOG
-from eventide.cli.own_process import spare_pandas
+from eventide.cli.own_process import hide_pandas
 from eventide.cli.redaction import Redaction
 from eventide.options.sections import UnknownOptionWarning, unknown_options
 from eventide.options.user_settings import flat_options, toml_document, user_settings
@@ -103,7 +103,7 @@ _STATED: Final = "eventide.stated"  # the options that the verb's own arguments 
 
 
 def stating(option: Option[Any], *names: str, **attributes: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """A command-line option that states an option of eventide: `common_options` adds it to those of `settings`."""
+    """A command-line option that states an option of eventide: `common_options` adds it to the options of `settings`."""
 
     def keep(ctx: click.Context, _: click.Parameter, value: Any) -> None:
         if value is not None:
@@ -122,9 +122,9 @@ event_time_option = stating(EVENT_TIME_FIELD, "--event-time", metavar="FIELD")
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The arguments of a run besides those of its verb.
+    """The arguments of a run besides its verb's.
 
-    `options` are by key: those of the file that `--config` names, of repeated `--option`, and of the verb's own arguments.
+    `options` are by key: of the file that `--config` names, of repeated `--option`, and of the verb's own arguments.
     `engine` is auto, local or spark; `master` is the Spark master, which makes auto mean Spark, or None. `is_debug`: the log
     of Spark goes to stderr. `console` prints for people, or as JSON if the user asked for it.
     """
@@ -161,7 +161,7 @@ class Settings:
         Raises ConfigError if Spark is required and not installed.
         """
         if not self.wants_spark and (self.engine == "local" or not by_default or not _has_spark()):
-            spare_pandas()
+            hide_pandas()
             yield None
             return
         self._check_engine()

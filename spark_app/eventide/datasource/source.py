@@ -12,7 +12,7 @@
 
 A task or a driver that dies before the commit leaves nothing behind.
 
-The options are those of `Table.open`; Hudi's options for the query (`hoodie.datasource.query.type`, `as.of.instant`,
+The options are as in `Table.open`; Hudi's options for the query (`hoodie.datasource.query.type`, `as.of.instant`,
 `hoodie.datasource.read.begin.instanttime`, `...end.instanttime`); eventide's (`as.of.watermark`, `as.of.tag`);
 `hoodie.datasource.streaming.startOffset` for a stream from the table; and `hoodie.datasource.write.operation` for a write.
 """

@@ -34,7 +34,7 @@ from eventide.table.creation import existing_table, written_by_spark
 from eventide.table.derived import append_of
 from eventide.table.table import Table
 from eventide.table.table_service import Round, TableService
-from eventide_core.access.threads import Handed, Threads
+from eventide_core.access.threads import Future, Threads
 from eventide_core.action.write.pending_write import WriteResult
 from eventide_core.config import DATA_LATENCY, THRESHOLD, Options
 from eventide_core.errors import BusyError, ConfigError, UnsupportedEngineError, format_timestamp
@@ -112,7 +112,7 @@ class StreamSink:
     operation: WriteOperation
     compaction: StreamCompaction
     session: "SparkSession | None" = None
-    _beside: Handed[None] | None = field(default=None, repr=False)
+    _beside: Future[None] | None = field(default=None, repr=False)
 
     def __call__(self, frame: "DataFrame", number: int) -> None:
         self.write(frame, number)

@@ -91,7 +91,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Demo:
-    """The result of a demo. `watermark_ms` is that of the compaction. `is_right` is true if every check passed.
+    """The result of a demo. `watermark_ms` is the compaction's. `is_right` is true if every check passed.
 
     `steps` are in the order in which they ran. `table` is the table's directory, and `report` the page that shows it before
     and after the compaction.

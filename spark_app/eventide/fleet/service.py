@@ -22,7 +22,7 @@ from eventide.fleet.settings import FleetSettings, FleetTable
 from eventide.formatting import sanitize
 from eventide.table.table import Table
 from eventide.table.table_service import Round
-from eventide_core.access.threads import Handed, Threads
+from eventide_core.access.threads import Future, Threads
 from eventide_core.action.compaction.backlog import Backlog, backlog
 from eventide_core.action.fleet.scheduler import FleetScheduler, Forecast, Measured
 from eventide_core.action.freshness.freshness import Freshness
@@ -41,8 +41,8 @@ class FleetRound:
     """One round of one table, which began at `at_ms` and took `took_ms`.
 
     `done` is None if the table couldn't be opened. `error` states why the round failed, in one line for all steps; None if
-    it didn't. `exit_code` is that of the first step that failed, as the command line has it. `lag_ms` is the lag after it;
-    None without a watermark. `retry_at_ms` is set if the table backs off.
+    it didn't. `exit_code` is the code of the first step that failed, as the command line has it. `lag_ms` is the lag
+    after it; None without a watermark. `retry_at_ms` is set if the table backs off.
     """
 
     table: FleetTable
@@ -106,7 +106,7 @@ class FleetService:
 
         Calls `beat` at least once each time that it has looked whether a round has ended.
         """
-        started, running, reports = 0, dict[int, Handed[_Ended]](), SimpleQueue[int]()
+        started, running, reports = 0, dict[int, Future[_Ended]](), SimpleQueue[int]()
         # Not the threads' own block: that waits for the rounds even if this one is interrupted for the second time.
         threads = Threads(self.settings.workers)
 
@@ -202,7 +202,7 @@ class _Ended:
     after: Measured | None = None
 
 
-def _ended(running: Mapping[int, Handed[_Ended]], reports: SimpleQueue[int], patience: float) -> list[int]:
+def _ended(running: Mapping[int, Future[_Ended]], reports: SimpleQueue[int], patience: float) -> list[int]:
     """The rounds that have ended. Waits for one that long."""
     with suppress(Empty):
         number = reports.get(timeout=patience)

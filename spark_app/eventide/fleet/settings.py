@@ -46,8 +46,8 @@ _TABLE: Final = ("uri", "name", "options", *_DEFAULTS)
 class FleetTable:
     """A table with its target, and the options to open it with.
 
-    `target` has its name in the fleet, the lag that it may have, and when it may be compacted. `options` are those of the
-    file for all tables and for this one, and those of the command line, which take precedence.
+    `target` has its name in the fleet, the lag that it may have, and when it may be compacted. `options` are the file's
+    for all tables and for this one, and the command line's, which take precedence.
     """
 
     uri: str
@@ -105,7 +105,7 @@ def fleet_of_file(path: Path, options: Mapping[str, str]) -> FleetSettings:
 def fleet_of_locations(
     locations: Mapping[str, str], options: Mapping[str, str], *, target_lag: str = TARGET_LAG
 ) -> FleetSettings:
-    """The fleet of tables by name, such as those of a catalog, with the same target. Raises ConfigError."""
+    """The fleet of tables by name, such as a catalog's, with the same target. Raises ConfigError."""
     given = {"target_lag": target_lag}
     return FleetSettings(
         tuple(

@@ -38,7 +38,7 @@ class TableStatus:
 
     `lag_ms` is the clock minus `watermark_ms`; both are None without a watermark. `backlog` sums up the log files of the
     latest slices. `remembered` is what the service has written about the table, or all None if it has not. `held_by` states
-    in words what keeps the watermark back; None if nothing does. `chain` is that of a derived table, None for any other.
+    in words what keeps the watermark back; None if nothing does. `chain` is a derived table's, None for any other.
     """
 
     table: FleetTable
@@ -158,7 +158,7 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _status(table: FleetTable, remembered: Remembered, reports: Path | None) -> TableStatus:
-    """Runs on a thread. An error of a table is its status; that of a page ends the run."""
+    """Runs on a thread. An error of a table is its status; an error of a page ends the run."""
     try:
         application = assemble(table.uri, table.options)
         report = gather(application)

@@ -42,7 +42,6 @@ class Overrides:
 def compaction_request(values: Mapping[str, str], words: Overrides) -> CompactionRequest:
     """The request of these options and arguments. Raises ConfigError, InvalidThresholdError."""
     stated: dict[str, object] = {
-        keys.THRESHOLD: words.before,
         keys.DATA_LATENCY: words.data_latency_seconds,
         keys.CUT: words.cut,
         keys.LINK_MODE: words.link_mode,
@@ -52,7 +51,8 @@ def compaction_request(values: Mapping[str, str], words: Overrides) -> Compactio
     # T and the data latency exclude each other, so an argument for one of them overrides both options.
     hidden: dict[str, str] = {keys.THRESHOLD: "", keys.DATA_LATENCY: ""} if words.is_for_t else {}
     given = {key: str(value) for key, value in stated.items() if value is not None}
-    empty = next((key for key, text in given.items() if not text.strip()), None)
+    texts = {keys.THRESHOLD: words.before, **given} if isinstance(words.before, str) else given
+    empty = next((key for key, text in texts.items() if not text.strip()), None)
     if empty is not None:
         raise ConfigError(
             f"option {empty} is given without a value: omit it, or name one; is a variable of the shell empty?"

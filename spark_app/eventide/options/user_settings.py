@@ -4,7 +4,7 @@
 
 catalog = "hive"             # or by the environment: EVENTIDE_CATALOG=hive
 
-[options]                    # of each table that is opened by name: those of the catalog and of the storage
+[options]                    # of each table that is opened by name: of the catalog and of the storage
 hoodie.datasource.hive_sync.metastore.uris = "thrift://metastore:9083"
 """
 

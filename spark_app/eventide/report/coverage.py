@@ -87,7 +87,7 @@ class SliceCoverage:
 
 @dataclass(frozen=True, slots=True)
 class CoverageReader:
-    """Computes the coverage of slices. `facts` and `problems` are those of their log files, by path.
+    """Computes the coverage of slices. `facts` and `problems` are of their log files, by path.
 
     `bases` reads the footers of base files, which state the range of the event-time field that `shape` names; it is None
     if the field is unknown. `cut_ms` is

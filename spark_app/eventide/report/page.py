@@ -336,7 +336,7 @@ def _history_row(past: PastCompaction) -> tuple[str, ...]:
 
 
 def _from_the_future(report: Report) -> str:
-    """Keys whose event times are later than the clock, or far later than those of records written after them."""
+    """Keys whose event times are later than the clock, or far later than the event times of records written after them."""
     rows = [
         (
             named(records.offending.partition or ".", NAME_CHARACTERS),

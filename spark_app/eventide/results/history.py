@@ -16,7 +16,7 @@ class HistoryEntry:
     """One action. `completion_time` is None while it is pending, and on table version 6.
 
     `action` and `state` are the words of Hudi's file names, such as deltacommit and inflight. `operation` is the operation
-    that the commit names, such as UPSERT or compact. `records` and `bytes` count those of the files that it wrote. They are
+    that the commit names, such as UPSERT or compact. `records` and `bytes` are of the files that it wrote. They are
     None for an action that is not a completed write. `cut_ms` is the T that a compaction published.
     """
 

@@ -216,7 +216,7 @@ def _slice_lines(op: PlannedOperation) -> list[str]:
     lines += [f"    - merged   {log.name}" for log in op.compacted]
     for left in op.left_overs:
         link = "" if left.new_name is None else f"  as {left.new_name}"
-        early = "" if left.merged_before_ms is None else ", its records before T merged"
+        early = "" if left.threshold_ms is None else ", its records before T merged"
         lines.append(f"    - left     {left.log_file.name}{link}{early}")
     if op.carried_name is not None:
         lines.append(f"    - carries tombstones in {op.carried_name}")
@@ -262,7 +262,7 @@ def _operation(op: PlannedOperation, link_mode: str) -> dict[str, Any]:
         "link_mode": link_mode,
         "compacted": [log.name for log in op.compacted],
         "remaining": [
-            {"target": left.log_file.name, "symlink": left.new_name, "merged_before_ms": left.merged_before_ms}
+            {"target": left.log_file.name, "symlink": left.new_name, "merged_before_ms": left.threshold_ms}
             for left in op.left_overs
         ],
         "carried": op.carried_name,

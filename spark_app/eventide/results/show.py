@@ -24,8 +24,8 @@ class TableDescription:
     """A table at one moment.
 
     `state` has the settings, the timeline and the file slices, as one load found them. `event_time_field` is None if neither
-    the table nor an option names it. `facts` are those of the log files of the latest slices, by path; `problems` states why
-    a log file has none. `plans` are those of the pending compactions, by instant. `single_writers` are open writes whose
+    the table nor an option names it. `facts` are of the log files of the latest slices, by path; `problems` states why
+    a log file has none. `plans` are the pending compactions', by instant. `single_writers` are open writes whose
     writers expect to be the only writer. `metadata_table` is None if the table has none. `unused_lock` is the lock provider
     that the table's settings name but the options don't. `zone_notes` state how event times are read, if the table doesn't.
     """

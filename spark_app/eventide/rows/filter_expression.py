@@ -176,7 +176,7 @@ class Translation:
         raise InvalidFilterError(f"{text_of(whole)!r} compares no column")
 
     def is_value(self, node: Node) -> bool:
-        """Whether the part is a column, or computed of columns, so that its type is that of the literals beside it."""
+        """Whether the part is a column, or computed of columns, so that the literals beside it have its type."""
         return is_column(node)
 
     def _column(self, node: Node) -> tuple[pc.Expression, ArrowType]:

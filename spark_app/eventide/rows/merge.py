@@ -306,7 +306,7 @@ def _sides(**tables: pa.Table) -> pa.Table:
 
 
 def _nullable(rows: pa.Table) -> pa.Table:
-    """The rows with columns that may be null, so that those of several sources make one table."""
+    """The rows with columns that may be null, so that the rows of several sources make one table."""
     return pa.table(rows.columns, schema=pa.schema([field.with_nullable(True) for field in rows.schema]))
 
 

@@ -35,7 +35,7 @@ _SECONDS_END: Final = 4_102_444_800  # the year 2100
 
 
 class OrderingWarning(UserWarning):
-    """The values of the ordering field merge in an order that is not that of their times or numbers."""
+    """The values of the ordering field merge in another order than their times or numbers."""
 
 
 def warn_of_ordering(application: Application, rows: pa.Table, known: Callable[[str], pa.Table | None]) -> None:
@@ -116,7 +116,7 @@ def by_letters(rows: pa.Table, ordering_fields: Sequence[str]) -> str | None:
 
 
 def _of_two_forms(values: Sequence[str]) -> tuple[str, str] | None:
-    """Two values whose letters can't be compared; None if the order of letters is that of the values."""
+    """Two values whose letters can't be compared; None if the letters have the order of the values."""
     first: tuple[str, str] | None = None
     for value in values:
         zone = _ZONE.search(value)

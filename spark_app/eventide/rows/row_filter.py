@@ -81,7 +81,7 @@ def _refuse_letters(conditions: Any) -> None:
 class FilteredSlices:
     """The slices to read for a filter.
 
-    `slices` are those of the plan that may have a row that the filter keeps, in their order. `named` are the record keys
+    `slices` are the plan's that may have a row that the filter keeps, in their order. `named` are the record keys
     that the filter names, each with all of its spellings; None: it keeps rows with other keys, too.
     """
 
@@ -97,7 +97,7 @@ class FilteredSlices:
 def selected(
     plan: QueryPlan, row_filter: pc.Expression, schema: pa.Schema, config: TableConfig, *, is_by_path: bool
 ) -> FilteredSlices:
-    """The plan's slices without those of partitions and buckets in which the filter keeps no row.
+    """The plan's slices without the slices of partitions and buckets in which the filter keeps no row.
 
     `is_by_path`: each row is in the partition that its fields name.
     """

@@ -4,7 +4,7 @@
            | concat(text, ...) | upper(text) | lower(text) | coalesce(value, ...) | nullif(value, value)
            | case when condition then value ... [else value] end | if(condition, value, value)
 
-Columns, literals and conditions are those of a filter. A literal takes the type of the column that it is assigned to, or
+Columns, literals and conditions are as in a filter. A literal takes the type of the column that it is assigned to, or
 computed with. Whole numbers that overflow and a division by zero are errors; `/` of whole numbers gives a fraction.
 """
 

@@ -45,7 +45,7 @@ from eventide_core.table.settings.write_shape import WriteOperation
 
 
 def create_table(uri: str, schema: Any, options: Mapping[str, str], **settings: Any) -> None:
-    """Creates an empty table. `settings` are those of `new_table`. Raises the errors of `new_table` and `create`."""
+    """Creates an empty table. `settings` are as in `new_table`. Raises the errors of `new_table` and `create`."""
     made = new_table(uri, schema, options, **settings)
     require_own_place(uri, Options(options))
     create(open_storage(uri, Options(options)), made)

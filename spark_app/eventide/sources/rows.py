@@ -50,7 +50,7 @@ class Part:
 class SourceRows:
     """All rows, and which of them are of which source.
 
-    `rows` are those of all `parts` in their order, converted to one schema. Of `parts`, only the number of rows is meant:
+    `rows` are the rows of all `parts` in their order, converted to one schema. Of `parts`, only the number of rows is meant:
     their columns are as they were read.
     """
 

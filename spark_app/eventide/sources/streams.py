@@ -12,7 +12,7 @@ from eventide.sources.source import Source
 from eventide_core.errors import ConfigError, EventideError
 
 _COMPRESSIONS: Final[dict[bytes, Any]] = {b"\x1f\x8b": "gzip", b"\x28\xb5": "zstd"}
-_BYTE_ORDER_MARKS: Final = (  # the longer ones first: that of UTF-32 begins as that of UTF-16
+_BYTE_ORDER_MARKS: Final = (  # the longer ones first: the mark of UTF-32 begins as UTF-16's
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),
     (codecs.BOM_UTF16_LE, "utf-16"),

@@ -1,7 +1,7 @@
 """Keyed records with their places, packed: Spark moves their bytes, and never sees a row.
 
-1. A task gathers records up to a few megabytes, sorts them by partition and place, and encodes those of each place as one
-   message of Arrow's IPC format.
+1. A task gathers records up to a few megabytes, sorts them by partition and place, and encodes the records of each place as
+   one message of Arrow's IPC format.
 2. A message is cut into chunks. Spark passes them to Python some ten thousand at a time, whatever their size, so they are
    small enough for that.
 3. Chunks that are sorted by `ORDER` are a place's records in their own order, because a chunk has the numbers of its task,
@@ -71,7 +71,7 @@ class Message:
     encoded: bytes
 
     def rows(self, schema: pa.Schema) -> pa.Table:
-        """The keyed records, whose columns are those of the schema."""
+        """The keyed records, with the columns of the schema."""
         return pa.Table.from_batches([pa.ipc.read_record_batch(pa.py_buffer(self.encoded), schema)], schema)
 
 

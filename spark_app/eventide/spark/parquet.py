@@ -1,6 +1,6 @@
 """Selects the slices that Spark reads with its own Parquet reader, without Python: unselected columns stay on disk.
 
-These are the slices whose rows are exactly those of the base file, if Spark reaches the files by the table's own URI, and if
+These are the slices whose rows are exactly the base file's, if Spark reaches the files by the table's own URI, and if
 both readers interpret the column types alike. Timestamps without a zone and times of day don't qualify: how Spark reads them
 depends on the program that wrote them, and on its settings. Nor do vectors, which are bytes in the file.
 """

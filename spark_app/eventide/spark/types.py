@@ -35,7 +35,7 @@ def spark_schema_of(schema: pa.Schema) -> "StructType":
 
 
 def with_names(frame: Any, renamed: Callable[[Sequence[str]], Sequence[str]]) -> Any:
-    """The DataFrame with other names of columns and nested fields; `renamed` has those of one record."""
+    """The DataFrame with other names of columns and nested fields; `renamed` has the names of one record."""
     from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
     def kind_of(kind: DataType) -> DataType:

@@ -2,7 +2,7 @@
 
 1. Local Spark starts the workers. Without PYSPARK_PYTHON it takes the first `python3` on PATH, which is another Python if
    no virtual environment is activated: eventide sets the driver's own.
-2. Executors on other machines, and those of a Connect server, get eventide's packages from the session. Everything that
+2. Executors on other machines, and a Connect server's, get eventide's packages from the session. Everything that
    the packages need is installed there.
 3. Before the first task of a session, some workers report their Python version and the packages that they find. A package
    that is missing, or another eventide than the driver's, ends here, before anything is written.
@@ -36,7 +36,7 @@ _EXECUTOR = re.compile(r"\(TID \d+\) \((\S+) executor (\S+)\)")
 _MISSING = re.compile(r"No module named '(\w+)")
 _PYTHONS = re.compile(r"different version:? (\d+\.\d+) than that in driver:? (\d+\.\d+)")
 _CURE: Final = (
-    "start the session with PYSPARK_PYTHON set to an interpreter that has them, such as that of this virtual "
+    "start the session with PYSPARK_PYTHON set to an interpreter that has them, such as the one of this virtual "
     "environment, or install them there"
 )
 
@@ -133,7 +133,7 @@ def _look(needed: tuple[str, ...]) -> Callable[[], str]:
             with suppress(ImportError):
                 module = import_module(name)
                 versions[name] = "an unknown version"
-                # A directory of eventide on PYTHONPATH has no metadata, or finds those of the one that is installed.
+                # A directory of eventide on PYTHONPATH has no metadata, or finds the metadata of the one that is installed.
                 versions[name] = str(getattr(module, "__version__", None) or version(name))
         facts = {"host": socket.gethostname(), "python": sys.executable, "packages": versions}
         return json.dumps(facts | {"version": platform.python_version()})
@@ -211,7 +211,7 @@ def _packed_packages(directory: Path) -> Path:
             installed = distribution("eventide")
         except PackageNotFoundError:
             return path
-        # The version, and the adapters by name, are those of the packages beside them, whatever is installed there.
+        # The version, and the adapters by name, come from the packages beside them, whatever is installed there.
         for name in ("METADATA", "entry_points.txt"):
             text = installed.read_text(name)
             if text is not None:

@@ -36,7 +36,7 @@ class Catalog:
     ) -> "Catalog":
         """Connects to `hive`, `glue`, or the catalog of a package; by default to the one in the user's settings.
 
-        `options` are those of the catalog and of the storage, and take precedence over the user's settings. A SparkSession
+        `options` are for the catalog and for the storage, and take precedence over the user's settings. A SparkSession
         with Hive support as `engine` lends its client, and runs the tasks of the tables. Raises ConfigError, CatalogError.
         """
         require_given_texts(name=name)

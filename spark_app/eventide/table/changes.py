@@ -76,7 +76,7 @@ class TableChanges(TableQueries):
     ) -> "WriteResult":
         """Updates and deletes the rows that source rows match, and inserts source rows that match nothing, in one commit.
 
-        `source` is as in `upsert`; the driver collects a DataFrame of Spark. Its rows match those of the same
+        `source` is as in `upsert`; the driver collects a DataFrame of Spark. Its rows match rows of the same
         record key and partition, or of equal values in the columns `on`. A source row may match one row at most, and a row
         one source row at most.
 

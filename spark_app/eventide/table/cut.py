@@ -63,7 +63,7 @@ class Cut:
 
     def _keep(self, table: Table, name: str, about: str) -> "Tag":
         return table._application.savepoints.save_tag(
-            name, instant=None, before_ms=self.threshold_ms, comments=about, compaction=self._compactions[table.uri]
+            name, instant=None, threshold_ms=self.threshold_ms, comments=about, compaction=self._compactions[table.uri]
         )
 
 

@@ -66,7 +66,7 @@ def _notes_by_option(application: Application) -> tuple[SourceNote, ...]:
 
 def source_of(application: Application, uri: str) -> Application:
     """A table that the table is made of, whose root is what commits name it by. Raises NotAHudiTableError."""
-    # The table's own settings are not those of its sources; the storage's are.
+    # Its sources have other settings than the table, but the storage's.
     options = application.options.values.items()
     shared = {key: value for key, value in options if not key.startswith(("hoodie.", "eventide."))}
     source = assemble(*located(uri, shared))
@@ -119,9 +119,9 @@ def _stated(application: Application, uri: str, text: str) -> "tuple[Application
     if threshold_ms is not None and source.state().config.is_copy_on_write:
         return source, SourceNote(root, None, threshold_ms)
     for view in published_views(source.state()):
-        instant, until_ms = view.compaction.requested_time, view.watermark_ms
-        if instant == text if threshold_ms is None else until_ms >= threshold_ms:
-            reached_ms = until_ms if threshold_ms is None else threshold_ms
+        instant, watermark_ms = view.compaction.requested_time, view.watermark_ms
+        if instant == text if threshold_ms is None else watermark_ms >= threshold_ms:
+            reached_ms = watermark_ms if threshold_ms is None else threshold_ms
             return source, SourceNote(root, instant, _made_of(source, instant, reached_ms))
     what = f"a watermark at {text}" if is_instant else f"the watermark {text}, or a later one"
     raise ConfigError(f"option {SOURCES}: no compaction of {uri} has published {what}")

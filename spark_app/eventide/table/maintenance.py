@@ -104,8 +104,10 @@ class TableMaintenance(OpenTable):
         require_given_texts(instant=instant)
         if instant is not None and as_of_watermark is not None:
             raise ConfigError("pass either an instant or a watermark, not both")
-        before_ms = None if as_of_watermark is None else parse_threshold(as_of_watermark)
-        return self._application.savepoints.save_tag(name, instant=instant, before_ms=before_ms, comments=comments)
+        threshold_ms = None if as_of_watermark is None else parse_threshold(as_of_watermark)
+        return self._application.savepoints.save_tag(
+            name, instant=instant, threshold_ms=threshold_ms, comments=comments
+        )
 
     def tags(self) -> "tuple[Tag, ...]":
         """All tags, sorted by name."""

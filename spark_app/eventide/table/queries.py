@@ -163,7 +163,7 @@ class TableQueries(OpenTable):
         (`.progress().ledger`), with "ignore" not even that.
 
         A runner holds a window for the `lease`; then, or with `take_over`, another one gets it with the same rows. Until
-        `keep` after a consumer's last step, `clean` keeps the files that the consumer needs, those of two views at most.
+        `keep` after a consumer's last step, `clean` keeps the files that the consumer needs, of two views at most.
         Without them, CleanedHistoryError is raised, and `renew` goes on with the latest view.
 
         Raises ConfigError, WindowTakenError while another runner holds a window, UnsupportedTableError for a copy-on-write

@@ -178,7 +178,7 @@ class Table(TableWrites, TableSchema, TableMaintenance):
         engine: "TaskEngine | None" = None,
         progress: Progress | None = None,
     ) -> "CompactionResult":
-        """Schedules and runs the compaction of `plan`, or of the other arguments, which are those of `plan_compaction`.
+        """Schedules and runs the compaction of `plan`, or of the other arguments, which are as in `plan_compaction`.
 
         It first completes or rolls back what dead runs left (`resume`), and the result reports it. You can repeat it
         safely: if everything before T is compacted already, it returns the result of the compaction that published the
@@ -321,7 +321,7 @@ class Table(TableWrites, TableSchema, TableMaintenance):
 
     @property
     def properties(self) -> Mapping[str, str]:
-        """The table's own settings, those of `.hoodie/hoodie.properties`."""
+        """The table's own settings, from `.hoodie/hoodie.properties`."""
         return MappingProxyType(dict(self._application.files.config().properties))
 
     def history(self, limit: int | None = None) -> "tuple[HistoryEntry, ...]":

@@ -123,7 +123,7 @@ class TableWrites(TableChanges):
         sources: "Mapping[Self | str, SourceState | Moment] | None" = None,
         progress: Progress | None = None,
     ) -> "WriteResult":
-        """Deletes keys: those of `records`, which has the key and partition columns, or of the rows that `where` keeps.
+        """Deletes keys: the keys of `records`, which has the key and partition columns, or of the rows that `where` keeps.
 
         With the ordering column, a delete is ordered among the versions of its key. Without it, it deletes every version.
         `where` is a filter as in `Rows`. Its deletes carry the ordering value of the row that was read, so a later version

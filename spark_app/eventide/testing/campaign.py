@@ -102,7 +102,7 @@ def run_part(part: Part) -> Outcome:
 def run_campaign(
     tally: Path, parts: Sequence[Part], run: Callable[[Sequence[Part]], Iterator[Outcome]], out: TextIO
 ) -> bool:
-    """Runs those of these parts that `tally` lacks. Returns whether all its parts, also earlier ones, passed."""
+    """Runs the parts that `tally` lacks. Returns whether all its parts, also earlier ones, passed."""
     known = {outcome.part for outcome in outcomes(tally)}
     waiting = [part for part in parts if part not in known]
     out.write(f"{len(parts) - len(waiting)} of {len(parts)} parts are in {tally}, {len(waiting)} are to be run\n")

@@ -20,7 +20,7 @@ from eventide.testing.crash_enumeration import (
     start_of,
 )
 from eventide.testing.histories import Commit, History, Layout, Story, put, write_history
-from eventide.testing.inspection.checks import check_nothing_left, check_plan, exact_ms, merged_counts
+from eventide.testing.inspection.checks import check_nothing_left, check_plan, exact_threshold, merged_counts
 from eventide.testing.inspection.metadata_listing import check_metadata_listing
 from eventide.testing.inspection.observation import BlockInstants, Observer, Seen, check_verified
 from eventide.testing.invariants import Inspection, check_invariants
@@ -71,7 +71,7 @@ class Case:
         grown = {path: file for path, file in written.files.items() if path not in moment.files}
         start = Moment({**self.start.files, **grown}, self.start.time_ms)
         after = before.copy()
-        after.compact(self.plan.cut_ms, merged_counts(self.plan), exact_ms(self.plan))
+        after.compact(self.plan.cut_ms, merged_counts(self.plan), exact_threshold(self.plan))
         assert after.snapshot() == before.snapshot(), "the oracle itself sees the compaction: a history to avoid"
         return replace(self, start=start, before=before, after=after)
 
@@ -99,7 +99,7 @@ class Case:
                 is_completed=status == "completed",
                 reader_orders=self.layout.reader_orders,
                 untouched=self.start.files,
-                published_threshold_ms=self.plan.cut_ms if status == "completed" else None,
+                cut_ms=self.plan.cut_ms if status == "completed" else None,
             )
         )
         if self.layout.has_metadata_table:
@@ -141,7 +141,7 @@ def make_case(layout: Layout, history: History, link: LinkChoice, bench: Bench, 
         return None
     plan = pending_plan(bench.process())
     after = table.oracle.copy()
-    after.compact(plan.cut_ms, merged_counts(plan), exact_ms(plan))
+    after.compact(plan.cut_ms, merged_counts(plan), exact_threshold(plan))
     check_plan(plan, table.oracle, after, layout.reader_orders)
     tally.add("histories")
     tally.add("plans with left-overs", any(op.left_overs for op in plan.operations))

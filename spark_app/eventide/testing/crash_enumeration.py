@@ -37,7 +37,7 @@ from eventide.testing.inspection.observation import (
 from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, Operation, SimulatedCrash
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.access.requests import Requests
-from eventide_core.access.threads import Handed
+from eventide_core.access.threads import Future
 from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.config import (
     EVENT_TIME_FIELD,
@@ -269,7 +269,7 @@ class _AheadEngine(LocalEngine):
 
     def begin(
         self, function: Callable[..., _Answer], items: Sequence[_Item], *, on_done: Callable[[], None] | None = None
-    ) -> list[Handed[_Answer]]:
+    ) -> list[Future[_Answer]]:
         waits = Event()
         assert isinstance(function, partial)
         allow = function.keywords["may_write"]

@@ -27,7 +27,7 @@ from eventide.testing.inspection.checks import (
     check_snapshot,
     check_time_travel,
     commits_above,
-    exact_ms,
+    exact_threshold,
     known_commits,
     merged_commits,
 )
@@ -48,8 +48,8 @@ class Inspection:
 
     `untouched` are files that existed before and that nobody had permission to change. `plan` is the pending plan, or,
     if `is_completed`, the one that completed last. `undone_to` are the files from before an action that has just been
-    undone. `rolled_back` are the instants of all actions that were undone. `published_threshold_ms` is the published T
-    of a compaction that nobody has undone.
+    undone. `rolled_back` are the instants of all actions that were undone. `cut_ms` is the T that was
+    published by a compaction that nobody has undone.
     """
 
     files: Files
@@ -63,7 +63,7 @@ class Inspection:
     untouched: Files = field(default_factory=dict[str, Any])
     undone_to: Files | None = None
     rolled_back: Collection[str] = ()
-    published_threshold_ms: int | None = None
+    cut_ms: int | None = None
     operations: Sequence[Operation] = ()
 
 
@@ -128,10 +128,10 @@ def _needed_paths(it: Inspection) -> Iterator[str]:
 
 
 def _never_falls(it: Inspection) -> None:
-    cut_ms = it.seen.freshness.cut_ms
-    if it.published_threshold_ms is not None:
-        assert cut_ms is not None, "the published cut is gone"
-        assert cut_ms >= it.published_threshold_ms, f"the cut fell from {it.published_threshold_ms} to {cut_ms}"
+    now_ms = it.seen.freshness.cut_ms
+    if it.cut_ms is not None:
+        assert now_ms is not None, "the published cut is gone"
+        assert now_ms >= it.cut_ms, f"the cut fell from {it.cut_ms} to {now_ms}"
 
 
 def _once(it: Inspection) -> None:
@@ -150,7 +150,7 @@ def _other_readers(it: Inspection) -> None:
         before = it.oracle.as_planned(known_commits(it.plan, merged, it.oracle, it.files, it.blocks))
         after = before.copy()
         above = commits_above(it.plan, it.oracle, it.files, it.blocks)
-        after.compact(it.plan.cut_ms, merged, exact_ms(it.plan), above=above)
+        after.compact(it.plan.cut_ms, merged, exact_threshold(it.plan), above=above)
         check_readers_alike(before, after, merged, it.reader_orders)
 
 

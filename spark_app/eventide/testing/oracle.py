@@ -104,14 +104,14 @@ class Oracle:
         self,
         cut_ms: int | None,
         merged: Mapping[str, int],
-        exact_ms: int | None = None,
+        threshold_ms: int | None = None,
         known: Mapping[str, int] | None = None,
         by: Order | None = None,
         above: Mapping[str, int] | None = None,
     ) -> None:
         """Merges the first log files of each group in `merged`, of the given number. Without a cut, the last cut stays.
 
-        `exact_ms`: the changes before it in the log files above the merged ones are merged, too, and also stay there.
+        `threshold_ms`: the changes before it in the log files above the merged ones are merged, too, and also stay there.
         `known` is how many log files of the group the plan knew. Nothing of later log files is merged, and no delete is
         carried for them. `above` is how many of the known log files completed after the compaction's instant. Nothing of
         these is merged, but deletes are carried for them. `by` is the merge order of the engine that executes the
@@ -122,7 +122,7 @@ class Oracle:
             taken, left = group.logs[:count], group.logs[count:]
             seen = left if known is None else left[: known[name] - count]
             old = seen[: len(seen) - (above or {}).get(name, 0)]
-            early = [tuple(change for change in log if _is_early(change, exact_ms)) for log in old]
+            early = [tuple(change for change in log if _is_early(change, threshold_ms)) for log in old]
             carried = self._carried(group.base, taken, early, seen)
             group.base = _merged(by or self.order, group.base, [*taken, *early])
             group.logs = [carried, *left] if carried else left
@@ -238,7 +238,7 @@ class Oracle:
                 self.as_of[time] = frozenset({row for row in self.as_of[time] if row[:2] not in keys} | new)
 
     def _by_group(self, changes: Iterable[Change]) -> dict[str, tuple[Change, ...]]:
-        """Changes by their file group. The bucket comes from Hudi's hash of the key: that of a Java list with one string."""
+        """Changes by their file group. The bucket comes from Hudi's hash of the key, as a Java list with one string."""
         groups: dict[str, tuple[Change, ...]] = {}
         for change in changes:
             group = change.partition

@@ -16,7 +16,7 @@ from eventide_adapters.storage import remote_streams
 from eventide_adapters.storage.remote_streams import in_pieces
 from eventide_core.access import threads
 from eventide_core.access.requests import responses
-from eventide_core.access.threads import Handed, Threads
+from eventide_core.access.threads import Future, Threads
 from eventide_core.ports import NoProgress
 from eventide_core.service.compaction.merge_tasks import merges_ahead
 
@@ -106,14 +106,14 @@ def test_a_thread_that_dies_beside_its_work_leaves_it_to_who_waits(
     hand_over: Callable[[], list[int]], number: int, start: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     start(lambda _, real: real)
-    real, count, numbers = Handed.run, iter(range(10**6)), {number}
+    real, count, numbers = Future.run, iter(range(10**6)), {number}
 
-    def run(work: Handed[Any]) -> None:
+    def run(work: Future[Any]) -> None:
         if next(count) in numbers:
             raise MemoryError
         real(work)
 
-    monkeypatch.setattr(Handed, "run", run)
+    monkeypatch.setattr(Future, "run", run)
     with suppress(MemoryError):  # raised to who waited
         assert hand_over() == [*range(7)]
 
@@ -125,7 +125,7 @@ def test_an_error_of_the_work_is_raised_by_each_who_asks_and_a_cancelled_one_nev
             with pytest.raises(ZeroDivisionError):
                 failed.result()
     ran: list[bool] = []
-    work = Handed(lambda: ran.append(True))
+    work = Future(lambda: ran.append(True))
     work.cancel()
     work.run()
     with pytest.raises(CancelledError):
@@ -138,7 +138,7 @@ def test_merges_ahead_end_where_a_thread_cant_start(
     number: int, start: Callable[[Callable[[int, Start], Start]], None]
 ) -> None:
     """The tasks that have begun wait to write until the process that owns them says no."""
-    started: list[Handed[Any]] = []
+    started: list[Future[Any]] = []
 
     def compact_slice(_: object, *, may_write: Callable[[], None]) -> Any:
         may_write()

@@ -130,7 +130,7 @@ def test_an_unknown_key_is_named_with_the_nearest_one() -> None:
     ]
     assert unknown_keys(["s3.regio", "s3.zzz"], known) == (
         "option s3.regio is unknown and has no effect; did you mean s3.region?",
-        "option s3.zzz is unknown and has no effect; docs/reference/configuration.md has all options",
+        "option s3.zzz is unknown and has no effect; docs/reference has all options",
     )
 
 
@@ -138,7 +138,7 @@ def test_an_unknown_key_is_named_with_the_nearest_one() -> None:
     ("key", "cure"),
     [
         ("eventide.table.exlusive", "did you mean eventide.table.exclusive?"),
-        ("hoodie.eventide.zzz", "docs/reference/configuration.md has all options"),
+        ("hoodie.eventide.zzz", "docs/reference has all options"),
     ],
 )
 def test_an_unknown_key_that_only_eventide_could_read_is_refused(key: str, cure: str) -> None:

@@ -77,10 +77,10 @@ def test_the_default_and_every_choice_that_the_page_names_are_taken(option: Opti
 
 
 def _values_of_the_page() -> list[tuple[str, str]]:
-    """Each option of the reference page with its default and each value that the page's type column names."""
-    page = (ROOT / "docs" / "reference" / "configuration.md").read_text(encoding="utf-8")
+    """Each option of the reference pages with its default and each value that their type column names."""
+    pages = sorted((ROOT / "docs" / "reference").glob("configuration*.md"))
     found: list[tuple[str, str]] = []
-    for line in page.splitlines():
+    for line in "".join(page.read_text(encoding="utf-8") for page in pages).splitlines():
         if not line.startswith("| `"):
             continue
         names, default, kind, _ = (cell.strip() for cell in line.strip("|").split(" | ", 3))

@@ -48,7 +48,7 @@ def _writer_sleeps_and_is_rolled_back(table: LivingTable) -> None:
     table.begin_write(_ELSEWHERE)
     table.schedule(7)
     assert table.account.plan is not None
-    assert table.account.plan.instant != asleep.instant, "Q5a, the instant was that of a write that was rolled back"
+    assert table.account.plan.instant != asleep.instant, "Q5a, a write that was rolled back had the instant"
     table.end_write()
     table.execute()
     table.end_write()

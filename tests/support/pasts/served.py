@@ -13,7 +13,7 @@ from eventide.rows.reader import Rows as RowReader
 from eventide.rows.writer import arrow_records
 from eventide.testing.crash_enumeration import OPTIONS, Bench, Moment, Protocol, pending_plan
 from eventide.testing.histories import EPOCH_MS, Commit, Layout, Story, put, records
-from eventide.testing.inspection.checks import exact_ms, merged_counts
+from eventide.testing.inspection.checks import exact_threshold, merged_counts
 from eventide.testing.oracle import Oracle, Order, Rows
 from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.action.write.pending_write import PendingWrite
@@ -116,7 +116,7 @@ def compact(bench: Bench, before_ms: int, oracle: Oracle) -> str:
     application.scheduler.schedule(CompactionRequest(EPOCH_MS + before_ms, None, LinkChoice.COPY))
     plan = pending_plan(application)
     application.runner.execute(plan.instant, NoProgress())
-    oracle.compact(plan.cut_ms, merged_counts(plan, oracle.buckets), exact_ms(plan))
+    oracle.compact(plan.cut_ms, merged_counts(plan, oracle.buckets), exact_threshold(plan))
     return plan.instant
 
 

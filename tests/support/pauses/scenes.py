@@ -288,7 +288,7 @@ def _save(layout: Layout, tag: str | None = None) -> Scene:
         if tag is None:
             application.savepoints.save(saved)
         else:
-            application.savepoints.save_tag(tag, instant=None, before_ms=None, comments="")
+            application.savepoints.save_tag(tag, instant=None, threshold_ms=None, comments="")
 
     return replace(plain, run=run, again=run, kept=partial(_why_not_kept, saved=saved, tag=tag))
 

@@ -5,8 +5,8 @@
 
 from pathlib import Path
 
-from support.reference_pages.command_line import command_line_page
-from support.reference_pages.configuration import configuration_page
+from support.reference_pages.command_line import command_line_pages
+from support.reference_pages.configuration import configuration_pages
 from support.reference_pages.errors import errors_page
 from support.reference_pages.steps import steps_page
 
@@ -16,8 +16,8 @@ DIRECTORY = Path(__file__).parents[3] / "docs" / "reference"
 def pages() -> dict[str, str]:
     """Each page by its file name, as the code defines it."""
     return {
-        "configuration.md": configuration_page(),
-        "command_line.md": command_line_page(),
+        **configuration_pages(),
+        **command_line_pages(),
         "errors.md": errors_page(),
         "steps.md": steps_page(),
     }

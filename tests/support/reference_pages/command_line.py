@@ -1,16 +1,14 @@
 """The command-line reference, from the verbs' own parsers."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import click
 
 from eventide.cli.app import VERBS, eventide
 
-_HEAD = """# Command line
-
-<!-- Made by `./run docs` from the verbs in spark_app/eventide/cli: change it there. -->
-
-"""
+_MADE = "<!-- Made by `./run docs` from the verbs in spark_app/eventide/cli: change it there. -->"
+# The pages of the verbs, by their room in spark_app/eventide/cli.
+_PAGES = {"rows": "Rows and windows", "compaction": "Compaction and freshness", "maintenance": "Maintenance"}
 
 _COMPLETION = """## Shell completion
 
@@ -21,13 +19,38 @@ In bash, run `eval "$(_EVENTIDE_COMPLETE=bash_source eventide)"`, or put that li
 _COMMON = ("config", "option", "engine", "master", "output", "quiet", "debug")
 
 
-def command_line_page() -> str:
-    """The group's help text, the options of every verb, and a section for each verb."""
-    verbs = [_verb(name) for name in VERBS]
-    common = [parameter for parameter in verbs[0].params if parameter.name in _COMMON]
+def command_line_pages() -> dict[str, str]:
+    """The group's help text with the options of every verb, and a page for the verbs of each room."""
+    verbs = {name: _verb(name) for name in VERBS}
+    common = [parameter for parameter in verbs["demo"].params if parameter.name in _COMMON]
     assert [parameter.name for parameter in common] == list(_COMMON)
-    parts = [_HEAD + _words(eventide), "## Options of every verb", _table(common), _COMPLETION]
-    return "\n\n".join([*parts, *(_section(*found) for verb in verbs for found in _commands(verb))]) + "\n"
+    rooms = {room: [verbs[name] for name in VERBS if VERBS[name][0].startswith(f"{room}.")] for room in _PAGES}
+    assert sum(map(len, rooms.values())) == len(VERBS)
+    parts = ["# Command line", _MADE, _words(eventide), _contents(rooms), "## Options of every verb", _table(common)]
+    pages = {"command_line.md": [*parts, _COMPLETION]}
+    for room, title in _PAGES.items():
+        sections = [_section(*found) for verb in rooms[room] for found in _commands(verb)]
+        head = [
+            f"# Command line: {title[0].lower()}{title[1:]}",
+            _MADE,
+            "Options of every verb: [Command line](command_line.md).",
+        ]
+        pages[_file_of(room)] = [*head, *sections]
+    return {name: "\n\n".join(parts) + "\n" for name, parts in pages.items()}
+
+
+def _file_of(room: str) -> str:
+    return f"command_line_{room}.md"
+
+
+def _contents(rooms: Mapping[str, Iterable[click.Command]]) -> str:
+    """The verbs of each page, with links."""
+    rows = ["| page | verbs |", "|---|---|"]
+    for room, verbs in rooms.items():
+        names = [name for verb in verbs for name, _ in _commands(verb)]
+        links = ", ".join(f"[{name}]({_file_of(room)}#{name.replace(' ', '-')})" for name in names)
+        rows.append(f"| [{_PAGES[room]}]({_file_of(room)}) | {links} |")
+    return "\n".join(rows)
 
 
 def _verb(name: str) -> click.Command:

@@ -243,7 +243,7 @@ OTHER_FILES: Final = (
     OtherFile(
         "outcome of an instant",
         "transaction/outcome",
-        "if absent, never replaced; that of a plan's rollback is removed if writers have followed the plan (version 6)",
+        "if absent, never replaced; a plan's rollback removes its outcome if writers have followed the plan (version 6)",
         "the first claim decides; a late one finds it, and its process ends what the first one decided",
     ),
     OtherFile(

@@ -64,7 +64,7 @@ def iter_avro_block(
 
 
 def _sharing(columns: "dict[str, pa.Array[Any]]") -> "dict[str, pa.Array[Any]]":
-    """The columns, of which equal ones share their memory, as those of the record key and of its field do."""
+    """The columns, of which equal ones share their memory, as the record key's and its field's do."""
     columns_of_size: dict[tuple[int, int], pa.Array[Any]] = {}
     for name, column in columns.items():
         if pa.types.is_string(column.type):

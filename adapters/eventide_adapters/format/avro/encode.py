@@ -4,7 +4,7 @@
    row's part, which is 0 for a null, and of the concatenated parts. A record has the pieces of its fields.
 2. The length of a row is the sum over its pieces. This gives the position of every part in the block.
 3. Each piece is copied to its positions in one step.
-4. The items of collections are rows of their own. Joined, those of one collection are its part of a piece.
+4. The items of collections are rows of their own. Joined, the items of one collection are its part of a piece.
 
 Rows are processed in chunks whose positions fit in the processor's cache.
 """

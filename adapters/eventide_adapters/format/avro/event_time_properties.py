@@ -20,7 +20,7 @@ _MAX = "eventide.max_event_time_ms"
 _UNKNOWN = "eventide.unknown_event_times"
 _UNREADABLE = "eventide.unreadable_event_times"
 
-# The last brace belongs to the outermost schema, so these are its properties and not those of a nested type.
+# The last brace belongs to the outermost schema, so these are its properties and not a nested type's.
 _PROPERTIES = re.compile(
     rf',"{re.escape(_FIELD)}":"[^"\\]*","{re.escape(_MIN)}":(-?\d+|null),"{re.escape(_MAX)}":(-?\d+|null),'
     rf'"{re.escape(_UNKNOWN)}":\d+(,"{re.escape(_UNREADABLE)}":\d+)?\}}'

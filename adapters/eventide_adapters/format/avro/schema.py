@@ -67,7 +67,7 @@ class AvroType:
 
     `kind` is Avro's name of the type; `arrow` is the type that its values have in Arrow and in a base file. `fields` are a
     record's fields, the item of an array or map, or the branches of a union except null. `size` is the size of a fixed;
-    `symbols` are those of an enum. `depth` is the nesting depth of types, `values` their total number. `vector` is set for a
+    `symbols` are an enum's. `depth` is the nesting depth of types, `values` their total number. `vector` is set for a
     fixed that contains a vector, `is_variant` for a record that is one.
     """
 

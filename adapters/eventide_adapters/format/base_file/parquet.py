@@ -1,6 +1,6 @@
 """Base files: Parquet as Hudi writes it, read and written in bounded memory.
 
-Read: one row group at a time, with one batch prefetched. A file's columns become those of the table's schema, as
+Read: one row group at a time, with one batch prefetched. A file's columns become the columns of the table's schema, as
 `avro/column_resolution` describes. The reader accepts INT96 timestamps and every list form that Hudi's writers have used
 (`list.element`, `array`, `bag.array`).
 
@@ -50,7 +50,7 @@ from eventide_adapters.format.parquet.output import LEVELS, ROW_GROUP_ROWS_MAX, 
 from eventide_adapters.format.parquet.output import ROW_GROUP_BYTES as _ROW_GROUP_BYTES
 from eventide_adapters.format.parquet.row_pages import RowsOfGroups, batches_of
 from eventide_adapters.format.parquet.threads import prefetch, processors, threads_at_most
-from eventide_core.access.threads import Handed, Threads
+from eventide_core.access.threads import Future, Threads
 from eventide_core.errors import CorruptBaseFileError, RecordDecodeError
 from eventide_core.ports import OutputFile, Storage
 from eventide_core.table.files.slice_read import columns_in_base
@@ -118,7 +118,7 @@ def read_base_and_footer(
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """What to read of the base file at `path`: columns, and then those of them in `names`, with keys by the `shape`."""
+    """What to read of the base file at `path`: columns, and then the ones in `names`, with keys by the `shape`."""
 
     path: str
     target: Sequence[AvroField]
@@ -237,7 +237,7 @@ class BaseFooter:
 
     `pairs` are its keys and values, as undecoded bytes, because one value can have half a megabyte. `row_count` is the
     number of rows in the file itself, whatever log files replace or delete. `codec` is the compression of its columns, or
-    gzip, which is Hudi's default, if eventide does not write that codec. `columns` are those of the file.
+    gzip, which is Hudi's default, if eventide does not write that codec. `columns` are the file's.
     """
 
     pairs: Mapping[bytes, bytes]
@@ -298,7 +298,7 @@ class BaseFileWriter:
         self._writer = ParquetOutput(self._buffer, schema, codec, marks_local_times=marks_local_times)
         # Encodes one row group while the next one is gathered.
         self._thread = threads_at_most(1)
-        self._encoding: Handed[None] | None = None
+        self._encoding: Future[None] | None = None
 
     def __enter__(self) -> Self:
         return self

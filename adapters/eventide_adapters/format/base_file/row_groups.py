@@ -1,8 +1,8 @@
 """Which row groups of a base file may hold rows that a filter keeps: by its footer, and by its record keys.
 
 1. The footer's range of record keys and its bloom filter, if the filter names the keys.
-2. Each row group's least and greatest value of the filter's columns. Of texts, whole numbers, dates and times only: those of
-   floating-point numbers leave out NaN, and others have several orders.
+2. Each row group's least and greatest value of the filter's columns. Of texts, whole numbers, dates and times only: the
+   values of floating-point numbers leave out NaN, and others have several orders.
 3. The keys themselves: of the row groups that are left, only the key column is read, and of this column only pages that
    may have the keys, if the file has a column index. Then the rows of these keys are known (row_pages.py).
 """
@@ -33,7 +33,7 @@ class RowGroupChoice:
     """Chooses the rows of one base file that a filter may keep. Picklable.
 
     `path` names the file in errors. `row_filter` is over columns of `schema`, which is the query's and may differ from the
-    file's. `columns` are those of the filter's columns whose ranges in the footer may exclude a row group. `keys`: the
+    file's. `columns` are the filter's columns whose ranges in the footer may exclude a row group. `keys`: the
     filter keeps no row with another record key; None: it may.
     """
 

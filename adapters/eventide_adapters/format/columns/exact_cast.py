@@ -132,7 +132,7 @@ def fits(column: Any, kind: Any, cast: Callable[[Any, Any], Any] = exact_cast) -
 
 
 def keeps_digits(text: str, number: float) -> bool:
-    """Whether the number, rounded to the digits of the text, is that of the text."""
+    """Whether the number, rounded to the digits of the text, equals the text."""
     stated = Decimal(text)
     if not stated.is_finite():
         return True
@@ -158,7 +158,7 @@ def _is_exact(column: Any, cast: Any) -> bool:
         return _all_equal(cast.cast(own), column)
     if pa.types.is_floating(own) and pa.types.is_decimal(kind):
         return _all_equal(cast.cast(own), column)
-    if pa.types.is_timestamp(own) and pa.types.is_date(kind):  # a date is that of the moment's own zone
+    if pa.types.is_timestamp(own) and pa.types.is_date(kind):  # a date is in the moment's own zone
         local = column if own.tz is None else pc.local_timestamp(column)
         return _all_equal(cast.cast(local.type), local)
     return not (pa.types.is_timestamp(own) and pa.types.is_time(kind))
@@ -245,7 +245,7 @@ def _refuse_unknown_fields(own: Any, kind: Any, place: str) -> None:
 
 
 def _nested(own: Any, kind: Any, place: str) -> Iterator[tuple[Any, Any, str]]:
-    """Both types, and those of what both contain, with the place of each; the outer ones first."""
+    """Both types, and the types of what both contain, with the place of each; the outer ones first."""
     yield own, kind, place
     if is_list(own) and is_list(kind):
         yield from _nested(own.value_type, kind.value_type, f"an element of {place}")

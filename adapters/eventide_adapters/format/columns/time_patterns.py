@@ -33,9 +33,9 @@ _LOCAL_ISO: Final = (
 class Reading:
     """How a text becomes an event time.
 
-    `regex` has a named group for each part of a time; None if the settings name neither a zone nor a pattern. `zone` is that
-    of texts without an offset; None if they have to state one. `takes_numbers`: the digits of an epoch time, in any unit,
-    are a time, too; not so if the settings name a pattern.
+    `regex` has a named group for each part of a time; None if the settings name neither a zone nor a pattern. `zone` is the
+    zone of texts without an offset; None if they have to state one. `takes_numbers`: the digits of an epoch time, in any
+    unit, are a time, too; not so if the settings name a pattern.
     """
 
     regex: str | None

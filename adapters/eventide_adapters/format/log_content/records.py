@@ -95,8 +95,8 @@ class ArrowRecordContent:
         # A rollback block rolls back blocks of either side. Positions count a key's versions: base, merged, remaining.
         logs = sorted((*split.merged, *split.left_overs), key=lambda log: log.name.reader_order)
         merged_paths = {log.path for log in split.merged}
-        early_before_ms, columns = split.early_before_ms, merge_columns(shape)
-        if early_before_ms is not None and shape.event_time_field is not None:
+        threshold_ms, columns = split.threshold_ms, merge_columns(shape)
+        if threshold_ms is not None and shape.event_time_field is not None:
             columns = top_level([*columns, shape.event_time_field])
         reader = BlockReader(self.storage, shape, columns)
         sides: dict[bool, list[pa.Table]] = {True: [], False: []}
@@ -104,8 +104,8 @@ class ArrowRecordContent:
         for placed, part in reader.read_each(counting):
             is_merged = placed.path in merged_paths
             versions = versions_of_block(part, shape.ordering_fields, is_partial=shape.partial_update is not None)
-            if early_before_ms is not None and not is_merged and placed.path not in split.above:
-                is_early = pa.array(is_before(event_times_of(part, shape), early_before_ms))
+            if threshold_ms is not None and not is_merged and placed.path not in split.above:
+                is_early = pa.array(is_before(event_times_of(part, shape), threshold_ms))
                 versions = versions.set_column(versions.num_columns - 1, "is_early", is_early)
             sides[is_merged].append(versions)
         left, right = (all_versions(sides[is_merged], reader.ordering_type) for is_merged in (True, False))

@@ -80,7 +80,7 @@ class PlacedBlock:
 
     @property
     def is_partial(self) -> bool:
-        """Whether its records have only some columns, those of the schema in its header."""
+        """Whether its records have only some columns: the ones in its header's schema."""
         return self.block.header.get(HeaderKey.IS_PARTIAL, "").lower() == "true"
 
     @property
@@ -235,7 +235,7 @@ class _Headers:
 def _may_be_committed(placed: PlacedBlock, blocks: BlockFilter) -> bool:
     """Whether a torn block is of a completed write. Raises CorruptLogBlockError if that is unknown."""
     instant = placed.block.instant_time
-    if instant is None and not blocks.is_left_by_the_dead(placed.path, placed.block.offset):
+    if instant is None and not blocks.is_abandoned(placed.path, placed.block.offset):
         raise CorruptLogBlockError(torn_without_name(placed.path, placed.block.offset))
     return instant is not None and blocks.accepts(instant)
 

@@ -55,7 +55,7 @@ _TOGETHER_BYTES_MAX: Final = 1 << 20  # of the blocks that are decoded together
 class DataBlock:
     """Records of a block, or of a part of it, in the order of the block.
 
-    `instant` is that of the write that made the block. `records` have the requested columns in the table's types, whatever
+    `instant` names the write that made the block. `records` have the requested columns in the table's types, whatever
     schema the block was written with. `is_first`: no other part of the block precedes this one. `absent`, for a block of
     partial updates: the columns that its records lack, which are null here. None for whole records.
     """
@@ -79,7 +79,7 @@ class DataBlock:
 class DeleteBlock:
     """Deleted keys in the order of their block, which may be a data block with rows that are marked as deleted.
 
-    `instant` is that of the write that made the block. `keys` and `orderings` are parallel; `orderings` have the type that
+    `instant` names the write that made the block. `keys` and `orderings` are parallel; `orderings` have the type that
     `ordering_values` defines for the table, and null is a delete in natural order. `is_first`: no other part of the block,
     with deletes or with records, precedes this one.
     """

@@ -35,8 +35,8 @@ class EarlyRecords:
 
     def __iter__(self) -> Iterator[LogPart]:
         for left in self._task.op.left_overs:
-            if left.merged_before_ms is not None:
-                yield from self._before(left.merged_before_ms, left.log_file.path, left.log_file.size)
+            if left.threshold_ms is not None:
+                yield from self._before(left.threshold_ms, left.log_file.path, left.log_file.size)
 
     def _before(self, threshold_ms: int, path: str, size: int) -> Iterator[LogPart]:
         """The records of one log file before the threshold."""
@@ -81,7 +81,7 @@ def contradicted(storage: Storage, task: MergeTask, tombstones: Tombstones, earl
         return tombstones.filter(to_arrow(np.zeros(len(tombstones.keys), np.bool_)))
     last_ms = _last_event_time(task, tombstones)
     met: list[pa.Array[Any]] = []
-    is_merged_early = any(left.merged_before_ms is not None for left in task.op.left_overs)
+    is_merged_early = any(left.threshold_ms is not None for left in task.op.left_overs)
     has_met_all = is_merged_early and last_ms is not None and all(left.new_name for left in task.op.left_overs)
     for keys, orderings in early.live if has_met_all else _live_records(storage, task, last_ms):
         indices = pc.index_in(keys, value_set=tombstones.keys)

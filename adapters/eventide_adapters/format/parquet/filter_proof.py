@@ -45,7 +45,7 @@ def values_of(row_filter: pc.Expression, name: str, schema: pa.Schema) -> tuple[
     if not (is_text or pa.types.is_signed_integer(kind)):
         return None
     wanted: Any = str if is_text else int
-    # The order of UTF-8 is that of Python's texts.
+    # UTF-8 has the order of Python's texts.
     values: list[Any] = sorted({value for value in _literals(row_filter) if type(value) is wanted})
     if not 0 < len(values) <= _VALUES_MAX:
         return None

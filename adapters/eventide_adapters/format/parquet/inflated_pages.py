@@ -10,12 +10,12 @@ each page when Arrow reads it, in less than half of zlib's time:
 2. The size of an uncompressed chunk is known only when its pages have been read. So its room here is what the footer states
    and what its page headers can add at most. Nothing is behind its last page, and Arrow doesn't look there.
 3. Arrow reads the chunks of a row group in turns, each from its beginning to its end, page by page. So one uncompressed page
-   for each column is in memory. The compressed bytes are read in pieces from a local disk. From other storages, those of a
-   row group are read at once, near ones together, as Arrow itself does, and stay until the next row group.
-4. In a page header, the compressed size changes. The checksum is that of the compressed page, so it is compared here.
+   for each column is in memory. The compressed bytes are read in pieces from a local disk. From other storages, a row
+   group's bytes are read at once, near ones together, as Arrow itself does, and stay until the next row group.
+4. In a page header, the compressed size changes. The checksum covers the compressed page, so it is compared here.
 5. Hudi stores a record key of one field twice: in its meta column, and in the field's own column. A member of gzip ends with
-   the checksum and the size of what it inflates to. A page is not inflated again if its end states those of a page of keys
-   that was inflated shortly before, and if the chunk has the least and the greatest of the keys in this row group. The
+   the checksum and the size of what it inflates to. A page is not inflated again if its end states the same as a page of
+   keys that was inflated shortly before, and if the chunk has the least and the greatest of the keys in this row group. The
    checksum alone would not be enough: one in 2^32 pages of another column has it by chance.
 
 Files are left to Arrow as they are if a chunk to be read is encrypted or not in gzip, or the footer is not understood.
@@ -77,7 +77,7 @@ _FALSE: Final = 2  # as a type in Thrift's compact protocol, which is the value 
 class _Chunk:
     """A column chunk: its place in the compressed file, its room here, and the number of its row group.
 
-    `has_keys`: its column is that of the keys. `may_repeat_keys`: it has the same least and greatest value.
+    `has_keys`: its column is the keys. `may_repeat_keys`: it has the same least and greatest value.
     """
 
     offset: int

@@ -30,7 +30,7 @@ _FIRST_MODERN_DAY: Final = -25_567  # 1900-01-01; since then, Java's zones are t
 _DAY_MICROS: Final = 86_400_000_000
 _UTC: Final = frozenset({"UTC", "Etc/UTC", "GMT", "Etc/GMT", "Z", "+00:00", "UTC+00:00", "GMT+00:00"})
 # The legacy days at which the difference changes: each 1 March of a century year that only the Julian calendar makes a
-# leap year, from the year 100 on, and 1582-10-15. The first difference is that of the years before.
+# leap year, from the year 100 on, and 1582-10-15. The first difference is for the years before.
 _CENTURIES: Final = (
     *(-682_945, -646_420, -609_895, -536_845, -500_320, -463_795),
     *(-390_745, -354_220, -317_695, -244_645, -208_120, -171_595),

@@ -59,7 +59,7 @@ class OpenBaseFile(pq.ParquetFile):
     def batches(
         self, size: int, columns: list[str], *, use_threads: bool = True, groups: Sequence[int] | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """The rows, or those of some row groups, in batches of `size`, with times of Spark's legacy calendar corrected.
+        """The rows, or the rows of some row groups, in batches of `size`, with times of Spark's legacy calendar corrected.
 
         Raises Arrow's errors, also at the end if these are not all rows, and UnsupportedTableError.
 

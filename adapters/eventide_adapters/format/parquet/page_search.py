@@ -1,7 +1,7 @@
 """Searches pages of texts for values before Arrow decodes them.
 
 A plain text in a page is its length in four bytes and its UTF-8. A page without these bytes doesn't have the text, and the
-search takes a fraction of the time that Arrow needs to decode the page. Bytes that are found may be those of two texts, so a
+search takes a fraction of the time that Arrow needs to decode the page. Bytes that are found may belong to two texts, so a
 page with them may have the text. Pages of numbers of a dictionary may have it if the dictionary may. Any other encoding may.
 """
 

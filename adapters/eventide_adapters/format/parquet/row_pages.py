@@ -99,7 +99,7 @@ def rows_with(file: OpenBaseFile, group: int, column: str, values: Collection[st
 
 @dataclass(frozen=True, slots=True)
 class _Chunk:
-    """A column chunk: its place in the file and in the footer, and those of its indexes."""
+    """A column chunk: its place in the file and in the footer, and the places of its indexes."""
 
     start: int
     end: int

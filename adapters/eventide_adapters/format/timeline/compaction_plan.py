@@ -223,7 +223,7 @@ def _encode_details(operation: PlannedOperation) -> dict[str, Any]:
 
 
 def _encode_left_over(left: LeftOver) -> dict[str, Any]:
-    early = {} if left.merged_before_ms is None else {"merged_before_ms": left.merged_before_ms}
+    early = {} if left.threshold_ms is None else {"merged_before_ms": left.threshold_ms}
     deletes = {} if left.delete_count is None else {"deletes": left.delete_count}
     above = {"above": True} if left.is_above else {}
     return _encode_log(left.log_file) | {"linked": left.new_name} | early | deletes | above

@@ -1,6 +1,6 @@
 """Checks the untrusted names in plans and metadata on the timeline before anything uses them.
 
-Only the last part of a path, the name, is used; the partition is in a separate field. A name must be that of a base or log
+Only the last part of a path, the name, is used; the partition is in a separate field. A name must name a base or log
 file, and in a compaction plan of its operation's own file group. A partition must be below the table's root and not in
 `.hoodie`. An action to undo must have the time of an instant.
 """

@@ -4,7 +4,7 @@ The fields have the same names in both. In the stat of a base file, JSON omits t
 files are written, and not read: on version 6, each stat names all log files of its slice, which would be a fourth of the
 cost of reading it.
 
-A commit can have a hundred thousand stats, so those of a partition are read together, field by field. If one of them is
+A commit can have a hundred thousand stats, so a partition's stats are read together, field by field. If one of them is
 unusual, each is read singly, so that the error names the first wrong field.
 """
 

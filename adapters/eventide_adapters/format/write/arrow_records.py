@@ -50,7 +50,7 @@ from eventide_core.table.timeline.commit_metadata import WriteStat
 
 @dataclass(slots=True)
 class ArrowRecords:
-    """`upserts` have columns of the table; `deletes` have those of key and partition, and optionally of the ordering."""
+    """`upserts` have columns of the table; `deletes` have the columns of key, partition and optionally ordering."""
 
     upserts: pa.Table | None
     deletes: pa.Table | None

@@ -40,7 +40,7 @@ PLACE: Final = "_eventide_place"
 class Homes:
     """The homes of keys, the slices that show a row for them. The arrays are parallel, with an entry for each home.
 
-    `rows` has the number of the record with the key among those of the write; a key with several rows, or several homes, is
+    `rows` has the number of the record with the key among the write's records; a key with several rows, or several homes, is
     there several times. `partitions` and `file_ids` name the slice. `orderings` has the ordering value of the row in the
     table.
     """

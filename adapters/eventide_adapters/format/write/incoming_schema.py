@@ -187,7 +187,7 @@ def _missing(name: str, incoming: Sequence[str], kept: str = "") -> str:
 
 
 def _nested(path: str, incoming: Any, table: Any) -> Iterator[tuple[str, tuple[str, ...], tuple[str, ...]]]:
-    """The field names of each record that both types contain: its place, those of the incoming type, and the table's."""
+    """The field names of each record that both types contain: its place, the names of the incoming type, and the table's."""
     if is_list(incoming) and is_list(table):
         yield from _nested(f"{path}.element", incoming.value_type, table.value_type)
     elif pa.types.is_struct(incoming) and pa.types.is_struct(table):

@@ -40,7 +40,7 @@ class LookupTask:
 
 
 def held_keys(storage: Storage, task: LookupTask, /) -> npt.NDArray[np.int64]:
-    """The positions of those of the task's keys that are in the slice, ascending."""
+    """The positions of the task's keys that are in the slice, ascending."""
     is_held = np.zeros(len(task.keys), np.bool_)
     for keys in _keys(storage, task):
         is_held |= pc.is_in(task.keys, keys).to_numpy(zero_copy_only=False)

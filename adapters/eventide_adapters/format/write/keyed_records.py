@@ -1,7 +1,7 @@
 """Checks the records of one write, adds their keys and partition paths, and combines the versions of each key if required.
 
 A keyed table has the columns `_hoodie_record_key`, `_hoodie_partition_path`, KEY_PART_n (the texts of the key fields, if
-there are several), IS_DELETE, and those of the table. In a delete by keys, of the table's columns only those of key,
+there are several), IS_DELETE, and the table's. In a delete by keys, of the table's columns only the columns of key,
 partition and ordering have values. An ordering value of null means a delete in natural order.
 """
 

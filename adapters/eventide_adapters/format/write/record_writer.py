@@ -2,8 +2,8 @@
 
 1. The marker comes first, by which Hudi finds the file when it rolls back the write. The file follows, under its planned
    name.
-2. A base file contains the records, after those of the base file that it fills up, if any. Log files contain data blocks of
-   bounded size, and the deletes after the last of them. A log file that has reached its size ends, and the next version
+2. A base file contains the records, after the rows of the base file that it fills up, if any. Log files contain data blocks
+   of bounded size, and the deletes after the last of them. A log file that has reached its size ends, and the next version
    begins.
 3. If a name exists, an earlier attempt wrote the file, and the existing file counts. No other writer makes such a name,
    because it contains the instant of the write, at least in its token.

@@ -3,7 +3,7 @@
 A setting is an option, with or without Spark's prefix `spark.hadoop.`, otherwise a property of `hdfs-site.xml` in
 HADOOP_CONF_DIR. The web addresses of the NameNodes of `hdfs://NAME` are
 
-1. those of the NameNodes that `dfs.ha.namenodes.NAME` names, in this order, if NAME is a name service: each one's
+1. of the NameNodes that `dfs.ha.namenodes.NAME` names, in this order, if NAME is a name service: each one's
    `dfs.namenode.http-address.NAME.ID`, otherwise Hadoop's port at the host of `dfs.namenode.rpc-address.NAME.ID`;
    without that key, every `dfs.namenode.http-address.NAME.*`, in order of key;
 2. otherwise `dfs.namenode.http-address`, one or more addresses separated by commas;
@@ -52,7 +52,7 @@ PRINCIPAL = optional(
     "hdfs.kerberos.principal",
     TEXT,
     "The Kerberos principal who asks the NameNode.",
-    otherwise="that of the keytab or the ticket cache",
+    otherwise="the principal of the keytab or the ticket cache",
 )
 KEYTAB = optional(
     "hdfs.kerberos.keytab",
@@ -65,7 +65,7 @@ POLICY = Option("dfs.http.policy", TEXT, "HTTP_ONLY", "HTTPS_ONLY uses TLS.")
 HTTP_ADDRESS = optional(
     "dfs.namenode.http-address",
     TEXT,
-    "Web addresses of `hdfs://NAME`, separated by commas; with the suffix `.NAME.*`, those of a name service.",
+    "Web addresses of `hdfs://NAME`, separated by commas; with the suffix `.NAME.*`, a name service's.",
     otherwise="port 9870 of the host NAME",
 )
 HTTPS_ADDRESS = optional(

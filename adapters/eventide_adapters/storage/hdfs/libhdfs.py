@@ -27,7 +27,7 @@ _SETTINGS: Final = {"dfs.client.block.write.locateFollowingBlock.initial.delay.m
 # By a part of the error message of pyarrow or of its import.
 _CURES: Final = (
     ("libjvm", "JAVA_HOME to the directory of a JVM"),
-    ("libhdfs", "ARROW_LIBHDFS_DIR to the directory of libhdfs.so, or HADOOP_HOME to that of Hadoop"),
+    ("libhdfs", "ARROW_LIBHDFS_DIR to the directory of libhdfs.so, or HADOOP_HOME to Hadoop's directory"),
     ("", "CLASSPATH to all of Hadoop's jars, as `hadoop classpath --glob` prints them"),
 )
 

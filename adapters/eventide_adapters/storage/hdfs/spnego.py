@@ -30,7 +30,7 @@ class KerberosError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """Whose tickets to use: a keytab's, or those of the ticket cache.
+    """Whose tickets to use: a keytab's, or the ticket cache's.
 
     `keytab` is the path of a file on this machine; None for the cache. `principal`: None for the first one in the keytab, or
     the cache's default.

@@ -25,7 +25,7 @@ _PATH_BYTES_MAX = 4095
 class LocalDirectories:
     """The directories below `root`, an absolute path.
 
-    Failures except UnsafePathError are those of the operating system.
+    Failures except UnsafePathError are the operating system's.
     """
 
     root: str

@@ -1,6 +1,6 @@
 """Names in one local directory: publishes and removes them, and keeps Hadoop's side files correct.
 
-A directory is a handle from directories.py. Failures are those of the operating system.
+A directory is a handle from directories.py. Failures are the operating system's.
 """
 
 import errno

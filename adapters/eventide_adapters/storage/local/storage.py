@@ -3,7 +3,7 @@
 A new file appears whole or not at all, and for only one writer:
 
 1. It is written below TEMPORARY, a directory of the same file system that stock readers and cleaners never read, and
-   synced. Beside the data, its name could be mistaken for that of a log file.
+   synced. Beside the data, its name could be mistaken for a log file's name.
 2. A side file `.NAME.crc` that an earlier file of the same name left is removed. Hadoop's local file system stores a
    checksum there, and would refuse the new content. It reads a file without a side file unchecked.
 3. os.link gives it its name, and fails if the name is taken. This decides a race.

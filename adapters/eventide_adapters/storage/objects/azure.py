@@ -25,7 +25,7 @@ from fsspec.asyn import sync
 from eventide_adapters.storage.objects.cloud import MARK, CloudObjects, opened
 from eventide_adapters.storage.objects.contract import StoredObject
 from eventide_adapters.storage.request_count import count_request
-from eventide_core.access.threads import Handed, Threads
+from eventide_core.access.threads import Future, Threads
 from eventide_core.errors import StorageAccessError, StorageError
 
 _TAKEN: Final = ("BlobAlreadyExists", "ConditionNotMet")
@@ -172,7 +172,7 @@ class AzureUpload:
     def __init__(self, objects: AzureObjects, key: str) -> None:
         self._objects, self._key, self._mark = objects, key, uuid.uuid4().hex
         self._blocks: list[str] = []
-        self._waiting: deque[Handed[None]] = deque()
+        self._waiting: deque[Future[None]] = deque()
         self._threads = Threads(_BLOCKS_AT_ONCE)
 
     def send(self, part: bytes) -> None:

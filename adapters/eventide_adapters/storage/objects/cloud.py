@@ -37,7 +37,7 @@ _NUMBERS: Final = ("timeout", "concurrency", "blocksize", "block_size")
 class CloudObjects(ABC):
     """The common part of contract.Objects.
 
-    `bucket` is a bucket of Google Cloud Storage or a container of Azure, and `scheme` is that of the URI. `settings` are
+    `bucket` is a bucket of Google Cloud Storage or a container of Azure, and `scheme` is the URI's. `settings` are
     keywords of the store's package, which may include secrets. `allows_unsafe_writes`: the user promises that nobody else
     writes, so the store need not support conditional requests.
     """
@@ -116,7 +116,7 @@ class CloudObjects(ABC):
 
 @contextmanager
 def answering(verb: str, key: str, where: str, settings: tuple[tuple[str, str], ...]) -> Iterator[None]:
-    """Turns the errors of a store's package into those of a storage, without the secrets in the settings."""
+    """Turns the errors of a store's package into a storage's, without the secrets in the settings."""
     secrets = secrets_in(settings)
     try:
         yield

@@ -1,6 +1,6 @@
 """The objects of one bucket in Google Cloud Storage, by the requests of its JSON API.
 
-A create has the condition `ifGenerationMatch=0`, and a replacement that of the replaced generation. gcsfs finds the
+A create has the condition `ifGenerationMatch=0`, and a replacement names the generation that it replaces. gcsfs finds the
 credentials, sends the requests, and repeats them.
 """
 

@@ -70,7 +70,7 @@ class S3Config:
     """The connection to an S3 store. None leaves a setting to the rules of the AWS tools.
 
     `endpoint` is a URL with its scheme. `region` is the bucket's. `access_key` and `secret_key` are both set, or neither;
-    `session_token` is that of temporary credentials. `profile` is the name of a profile in the files of the AWS tools.
+    `session_token` belongs to temporary credentials. `profile` is the name of a profile in the files of the AWS tools.
     `has_path_style`: the bucket is a directory of the endpoint, not a host of its own. `timeout_seconds` is for one request.
     `allows_unsafe_writes`: the user promises that nobody else writes, so the store may ignore `If-None-Match`.
 

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, Final, Protocol, cast
 
 from botocore.exceptions import BotoCoreError
 
-from eventide_core.access.threads import Handed, Threads
+from eventide_core.access.threads import Future, Threads
 
 PARTS_AT_ONCE: Final = 4
 
@@ -30,7 +30,7 @@ class MultipartUpload:
         begun = call("create_multipart_upload", Key=key, Metadata=mark)
         self.place: dict[str, str] = {"Key": key, "UploadId": begun["UploadId"]}
         self._etags: list[str] = []
-        self._waiting: deque[Handed[str]] = deque()
+        self._waiting: deque[Future[str]] = deque()
         self._threads = Threads(PARTS_AT_ONCE)
 
     def send(self, part: bytes) -> None:

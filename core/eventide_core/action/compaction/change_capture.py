@@ -1,6 +1,6 @@
 """What change data capture (`hoodie.table.cdc.enabled`) requires of a compaction.
 
-Hudi derives the changes of a write from its files: those of a new base file are inserts, and those of a log file follow from
+Hudi derives the changes of a write from its files: a new base file has inserts, and the changes of a log file follow from
 the slice that its write stat names. A compaction changes no row, so it adds no change.
 
 This is different under an index that writes inserts as log files (BUCKET, FLINK_STATE). There, Flink by default reads

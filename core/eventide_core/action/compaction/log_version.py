@@ -22,7 +22,7 @@ from eventide_core.table.timeline.layout import Layout
 class LogPlace:
     """Where a write's first log file in a file group goes.
 
-    `slice_instant` is the instant in its name: that of its slice on version 6, the write's own later. `version` is 1 from
+    `slice_instant` is the instant in its name: its slice's on version 6, the write's own later. `version` is 1 from
     version 8 on. `earlier` are the names of the log files of that slice, on version 6, in reader order.
     """
 
@@ -35,8 +35,8 @@ class LogPlace:
 class LogNames:
     """The log files that exist, for the name of the next one.
 
-    `listing` has the names of all log files of a file group, in no order, those of uncommitted writes and of earlier slices
-    too. `planned` has the requested time of the pending compaction that plans a file group.
+    `listing` has the names of all log files of a file group, in no order, also of uncommitted writes and of earlier
+    slices. `planned` has the requested time of the pending compaction that plans a file group.
     """
 
     listing: Mapping[FileGroup, tuple[LogFileName, ...]]

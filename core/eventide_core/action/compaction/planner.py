@@ -3,7 +3,7 @@
 Of an event-time compaction: `plan_compaction`, from each slice's selection (slice_selection.py) and the choice of a
 link mode (link_choice.py). Of whole slices, by another strategy: `plan_whole_slices`. In place of a plan that no
 longer fits: slice by slice, with `partial_slice` and `whole_slice`; the `token` keeps the base files of a re-plan apart from
-those of the plan before.
+the names of the plan before.
 """
 
 from collections.abc import Sequence
@@ -67,7 +67,7 @@ def partial_slice(selection: Selection, link: LinkDecision, layout: Layout, toke
     file_slice = selection.facts.file_slice
     base = file_slice.base_file
     has_carried = selection.carried_tombstones > 0
-    # A plan without links names no log file above its base, not even those of the new slice.
+    # A plan without links names no log file above its base, not even the log files of the new slice.
     kept = selection.in_old_slice if link.mode is LinkMode.PREFIX else selection.left_overs
     above = {fact.log_file.path for fact in selection.above}
     unnamed = above if layout.names_logs_by_write else set[str]()
@@ -79,7 +79,7 @@ def partial_slice(selection: Selection, link: LinkDecision, layout: Layout, toke
                 None
                 if fact.log_file.path in unnamed
                 else _left_over_name(fact.log_file, number, link, layout, has_carried),
-                selection.exact_ms if fact.log_file.path in early else None,
+                selection.threshold_ms if fact.log_file.path in early else None,
                 fact.delete_count,
                 is_above=fact.log_file.path in above,
             )

@@ -37,19 +37,14 @@ class CompactionRequest:
         """Whether T is the clock's word, not the user's."""
         return self.threshold_ms is None and self.data_latency_seconds is not None
 
-    def threshold_at(self, now_ms: int, published_ms: int | None, vouched_ms: int | None = None) -> int:
-        """The T to compact up to: not below the published cut, which only a rollback lowers."""
-        asked_ms = self.asked_at(now_ms, vouched_ms)
-        return asked_ms if published_ms is None else max(asked_ms, published_ms)
-
-    def asked_at(self, now_ms: int, vouched_ms: int | None = None) -> int:
+    def threshold_at(self, now_ms: int, vouched_ms: int | None = None) -> int:
         """The requested T, aligned. One that follows the clock is no later than `vouched_ms`, what the sources vouch for."""
-        asked_ms = self._given_at(now_ms)
+        threshold_ms = self._given_at(now_ms)
         if self.follows_clock and vouched_ms is not None:
-            asked_ms = min(asked_ms, vouched_ms)
-        return asked_ms if self.alignment is None else self.alignment.floor(asked_ms)
+            threshold_ms = min(threshold_ms, vouched_ms)
+        return threshold_ms if self.alignment is None else self.alignment.floor(threshold_ms)
 
-    def check_reach(self, threshold_ms: int, now_ms: int, published_ms: int | None, latest_ms: int | None) -> None:
+    def check_reach(self, threshold_ms: int, now_ms: int, cut_ms: int | None, latest_ms: int | None) -> None:
         """Raises InvalidThresholdError if T is later than the clock and a smaller T would compact the same records.
 
         After it is published, a T in the year 5000 would refuse every T before it. `latest_ms` is the latest event time
@@ -57,7 +52,7 @@ class CompactionRequest:
         """
         reach_ms = max(
             now_ms + _AHEAD_MS_MAX,
-            0 if published_ms is None else published_ms,
+            0 if cut_ms is None else cut_ms,
             0 if latest_ms is None else latest_ms + 1,
         )
         if threshold_ms > reach_ms:

@@ -28,7 +28,7 @@ from eventide_core.table.timeline.timeline import Timeline
 class HeaderCheck(Enum):
     """Which block headers have to be read before a log file's facts are complete.
 
-    NONE: no further ones. OF_WRITE: those of any log file of the same write, which state the same. OF_FILE: its own,
+    NONE: no further ones. OF_WRITE: the kinds of any log file of the same write, which are the same. OF_FILE: its own,
     because they weren't read, or one of its blocks is torn.
     """
 
@@ -42,7 +42,7 @@ class LogFacts:
     """A log file and what is known about its content, by the timeline or by its blocks (service/facts/log_facts.py).
 
     `event_times` is the range of all its records and deletes, `delete_count` the number of its deletes, natural ones among
-    them. `instants` are those of its blocks with records, including torn and uncommitted ones: the requested times of the
+    them. `instants` are its blocks' with records, including torn and uncommitted ones: the requested times of the
     writes. `rolled_back` are the instants whose blocks a command block in it rolls back. `has_merged_block`: one of its
     blocks is the result of a log compaction.
 
@@ -84,8 +84,8 @@ class SliceFacts:
 class Selection:
     """A slice's split: the first `count` log files are compacted, the others remain.
 
-    `facts` are those of the slice. `fallback` is set if it is compacted in full although less would reach T; `reason`
-    states for people, in either case, why the split is where it is. `exact_ms` is T if the cut is exact: records of the
+    `facts` are the slice's. `fallback` is set if it is compacted in full although less would reach T; `reason`
+    states for people, in either case, why the split is where it is. `threshold_ms` is T if the cut is exact: records of the
     others that are before it are merged, too. `carried_tombstones` have to be carried, or at least one of so many may have
     to be. `is_alike_in_time`: a reader of the new base file sees no difference as of the instants between the left-overs
     either. `has_to_wait`: not even a full compaction is possible without a visible difference, as long as log files are
@@ -96,7 +96,7 @@ class Selection:
     count: int
     fallback: FallbackReason | None
     reason: str
-    exact_ms: int | None = None
+    threshold_ms: int | None = None
     carried_tombstones: int = 0
     is_alike_in_time: bool = True
     has_to_wait: bool = False
@@ -122,9 +122,9 @@ class Selection:
     @property
     def early(self) -> tuple[LogFacts, ...]:
         """The left-over log files with records that an exact cut merges, or merged before."""
-        if self.exact_ms is None:
+        if self.threshold_ms is None:
             return ()
-        return tuple(fact for fact in self.in_old_slice if fact.event_times.starts_before(self.exact_ms))
+        return tuple(fact for fact in self.in_old_slice if fact.event_times.starts_before(self.threshold_ms))
 
     @property
     def has_partial_updates(self) -> bool:
@@ -138,7 +138,7 @@ class Selection:
 class ReaderRules:
     """How the table merges, and how each engine that may read it does.
 
-    `rule` is the table's own, by which base files are written; `readers` are those of all engines, `rule` among them.
+    `rule` is the table's own, by which base files are written; `readers` are the rules of all engines, `rule` among them.
     `is_base_file_index`: SIMPLE, BLOOM, and similar.
 
     `orders_by_event_time`: versions are ordered by the event time alone, by a column whose values have the same order.
@@ -300,7 +300,7 @@ def with_doubled_key(selection: Selection, key: str) -> Selection:
 
 
 def needed_histories(selection: Selection, rules: ReaderRules) -> bool | None:
-    """The key histories that decide. None: none. True: those of keys with a delete. False: those of all shared keys."""
+    """The key histories that decide. None: none. True: of keys with a delete. False: of all shared keys."""
     if not selection.left_overs or rules.merger is not None or _is_cut_by_order(selection, rules):
         return None
     if _takes_columns(selection, rules) and MergeRule.EVENT_TIME_ORDERING in rules.readers:
@@ -329,7 +329,7 @@ def _is_cut_by_order(selection: Selection, rules: ReaderRules) -> bool:
     delete, by an older record. Such a delete is carried.
     """
     return (
-        selection.exact_ms is not None
+        selection.threshold_ms is not None
         and not selection.above
         and rules.orders_by_event_time
         and not _takes_columns(selection, rules)

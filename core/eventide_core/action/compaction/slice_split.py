@@ -50,7 +50,7 @@ class SplitVerdict:
 def judge_split(
     histories: Iterable[KeyHistory], rule: MergeRule, reader_rules: Sequence[MergeRule], *, is_base_file_index: bool
 ) -> SplitVerdict:
-    """Whether P may be merged without Q. `reader_rules` are those of every reader of the table, `rule` among them."""
+    """Whether P may be merged without Q. `reader_rules` are the rules of all readers of the table, `rule` among them."""
     carried = 0
     is_alike_in_time = True
     for history in histories:

@@ -1,6 +1,6 @@
 """Which whole slices a compaction takes, and in which order: Hudi's own strategies, as Hudi 1.x has them.
 
-A strategy's sizes are those of the whole slice: its base file and all its log files. Where Hudi 0.x differs: its
+A strategy's sizes are the sizes of the whole slice: its base file and all its log files. Where Hudi 0.x differs: its
 DayBased strategy has no bound of IO, and its BoundedIO takes one slice even for a bound of 0.
 """
 

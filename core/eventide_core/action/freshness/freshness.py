@@ -123,16 +123,21 @@ def watermark_text(fresh: Freshness) -> str:
     return "complete (copy-on-write)" if fresh.is_complete else format_timestamp(fresh.watermark_ms)
 
 
-def publishable_cut(threshold_ms: int, left_out: Iterable[EventTimeRange], published_ms: int | None) -> int | None:
+def not_below_cut(threshold_ms: int, cut_ms: int | None) -> int:
+    """The T to compact up to: not below the published cut, which only a rollback lowers."""
+    return threshold_ms if cut_ms is None else max(threshold_ms, cut_ms)
+
+
+def publishable_cut(threshold_ms: int, left_out: Iterable[EventTimeRange], cut_ms: int | None) -> int | None:
     """The cut that an event-time compaction up to T publishes: the greatest time before which it leaves nothing.
 
     `left_out` are the ranges of the log files of slices that have records before T and that the plan leaves out. They
     hold the cut back to their earliest record. Returns None, so that the commit publishes no cut, if that record is
-    unknown, or is before the published cut. The published cut only covers what was committed before its own plan, so it
+    unknown, or is before `cut_ms`, the published cut. That only covers what was committed before its own plan, so it
     stays true.
     """
     ranges = tuple(left_out)
     if not all(times.has_only_times for times in ranges):
         return None
-    cut_ms = min([threshold_ms, *(times.min_ms for times in ranges if times.min_ms is not None)])
-    return None if published_ms is not None and cut_ms < published_ms else cut_ms
+    new_cut_ms = min([threshold_ms, *(times.min_ms for times in ranges if times.min_ms is not None)])
+    return None if cut_ms is not None and new_cut_ms < cut_ms else new_cut_ms

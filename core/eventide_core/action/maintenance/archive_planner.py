@@ -37,7 +37,7 @@ class ArchiveTerms:
 
 @dataclass(frozen=True, slots=True)
 class ArchiveFacts:
-    """`bounds`: requested times that stay, with everything after them. `compactions`: those of completed compactions.
+    """`bounds`: requested times that stay, with everything after them. `compactions`: the times of completed compactions.
 
     `strays`: the instants of left-overs that no compaction has any more; the timeline must not start after one.
     `earliest_retained`: the earliest write that the next clean retains; None if its policy doesn't go by time.
@@ -104,7 +104,7 @@ def _bounds(facts: ArchiveFacts, terms: ArchiveTerms) -> list[str]:
 def _start_before(timeline: Timeline, stray: str) -> str:
     """The last write before it at which the timeline can start (see Timeline.start); empty if there is none.
 
-    Every reader takes files of an instant before the start for committed, also those of a pending one.
+    Every reader takes files of an instant before the start for committed, also the files of a pending one.
     """
     writes = (i.requested_time for i in timeline.writes if not timeline.has_savepoint(i.requested_time))
     return max((time for time in writes if time < stray), default="")

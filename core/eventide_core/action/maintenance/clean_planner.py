@@ -69,14 +69,14 @@ class CleanDecision:
 def decide_clean(facts: CleanFacts, terms: CleanTerms) -> CleanDecision:
     """What to clean now."""
     earliest = earliest_to_retain(facts.timeline, terms)
-    doomed = set(facts.strays)
+    to_delete = set(facts.strays)
     for group, slices in facts.slices.items():
         for file_slice in _old_slices(facts, terms, group, slices, earliest):
             paths = paths_of(file_slice)
             if not any(path in facts.needed for path in paths):
-                doomed.update(paths)
-    kept = linked_targets(doomed, facts.links)
-    return CleanDecision(earliest, tuple(sorted(doomed - kept)), tuple(sorted(kept)))
+                to_delete.update(paths)
+    kept = linked_targets(to_delete, facts.links)
+    return CleanDecision(earliest, tuple(sorted(to_delete - kept)), tuple(sorted(kept)))
 
 
 def earliest_to_retain(timeline: Timeline, terms: CleanTerms) -> Instant | None:
@@ -98,14 +98,14 @@ def earliest_to_retain(timeline: Timeline, terms: CleanTerms) -> Instant | None:
             return next((i for i in reversed(writes) if i.requested_time < pending.requested_time), None)
 
 
-def linked_targets(doomed: Collection[str], links: Mapping[str, str]) -> set[str]:
-    """The files among `doomed` to which a remaining link leads, directly or through other links."""
+def linked_targets(to_delete: Collection[str], links: Mapping[str, str]) -> set[str]:
+    """The files among `to_delete` to which a remaining link leads, directly or through other links."""
     kept: set[str] = set()
-    waiting = [link for link in links if link not in doomed]
+    waiting = [link for link in links if link not in to_delete]
     while waiting:
         target = links.get(waiting.pop())
         if target is not None and target not in kept:
-            if target in doomed:
+            if target in to_delete:
                 kept.add(target)
             waiting.append(target)
     return kept

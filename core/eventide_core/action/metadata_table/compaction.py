@@ -79,7 +79,7 @@ def end_of_update(facts: MetadataTableFacts, completion_time: str) -> str:
 
 
 def plan(slices: Iterable[FileSlice], instant: str, schema: AvroSchema) -> CompactionPlan:
-    """The compaction of all log files of these slices. `schema` is that of the metadata table's records."""
+    """The compaction of all log files of these slices. `schema` is the schema of the metadata table's records."""
     return CompactionPlan(
         instant=instant,
         link_mode=LinkMode.PREFIX,

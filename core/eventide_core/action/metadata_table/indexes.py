@@ -3,7 +3,7 @@
     files                              every action
     bloom_filters                      every action
     column_stats, partition_stats      every action but one with new columns or types, because the form of their statistics
-                                       is that of existing records
+                                       is in existing records
     record_index                       every action but a rollback of rows
     secondary_index_*, expr_index_*    every action: an index that cannot follow is dropped with it
 

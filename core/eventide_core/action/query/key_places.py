@@ -6,7 +6,7 @@ from the answer, so the index decides only if
 1. the writers look keys up in it, as `hoodie.index.type=RECORD_INDEX` of the table or of the options states. Beside another
    index, Hudi loses keys that were deleted and inserted again, and a key may be in several partitions;
 2. the active timeline has no insert operation but the table's first write, because inserts look nothing up;
-3. rows have Hudi's record keys, which are those of the index;
+3. rows have Hudi's record keys, as the index has;
 4. it is of the very state that is read (service/query/record_index_lookup.py).
 
 A key that it lacks is nowhere if a delete always wins. By event time, a delete may lose against an older row, which Hudi's

@@ -186,7 +186,7 @@ def _read(
 
 
 def with_null_fields(slices: Iterable[SliceRead], config: TableConfig) -> tuple[SliceRead, ...]:
-    """The reads, those of a partition without a value with its null fields: their rows aren't those of the file alone.
+    """The reads. In a partition without a value, they have its null fields: their rows aren't the file's alone.
 
     Hudi puts a record into `__HIVE_DEFAULT_PARTITION__` if the field is null, an empty text or that very name. Every query
     of Hudi in Spark takes the value from the directory, and shows null for all three, whatever the file holds.

@@ -18,7 +18,7 @@ _NAME = re.compile(r"\w+")
 class DatasetOptions:
     """How a table is to stand in DataHub, with names as the user spells them.
 
-    `database`: before the table's name in the dataset's; DataHub's own option, else that of every catalog, else
+    `database`: before the table's name in the dataset's; DataHub's own option, else the option for every catalog, else
         `hoodie.database.name` of the table, else `default`.
     `table`: DataHub's own option, else the catalog's, else the table's name.
     `base_path`: the table's directory as readers name it; None if the table's own URI is what readers know it by.
@@ -90,7 +90,7 @@ class SyncOptions(DatasetOptions):
             )
         if options.get(keys.SYNC_MANAGED_TABLE):
             raise ConfigError(
-                f"option {keys.SYNC_MANAGED_TABLE}=true: dropping such a table removes its data, and that of the "
+                f"option {keys.SYNC_MANAGED_TABLE}=true: dropping such a table removes its data, and the data of the "
                 "other tables; eventide creates external tables"
             )
         stated_fields = options.get(keys.SYNC_PARTITION_FIELDS)

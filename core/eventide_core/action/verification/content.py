@@ -37,7 +37,7 @@ def check_log_blocks(facts: TableFacts) -> Iterator[Observation]:
                 whose = f"of {block.instant}" if block.instant is not None else "that doesn't name its write"
                 problem = f"has a torn block {whose} at byte {block.offset}: readers skip its records"
                 yield Finding(log.path, problem, restore_cure(facts, log.path))
-        if scan.problem is None and log.path not in facts.astray:
+        if scan.problem is None and log.path not in facts.misplaced:
             yield from _wrong_instants(facts, log, scan, lost)
 
 

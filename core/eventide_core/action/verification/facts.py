@@ -43,15 +43,15 @@ class TableFacts:
     `timeline_path` is the directory of the active timeline, and `timeline_names` are the names of all files in it, whatever
     they are. `later` is the timeline as it was after the files were listed. `commits` are the metadata of completed writes
     of the active timeline, by requested time. `unreadable` states of timeline files why they cannot be decoded. `plans` are
-    those of pending and completed compactions, where they are still there, `unplanned` the instants of those whose file is
+    of pending and completed compactions, where they are still there, `unplanned` the instants of those whose file is
     empty. `undone` are the instants that rollbacks and restores name. `put_at` is when the completed files of writes on
     version 6 were put, by their modification times, as instants. `archived` has what archived writes wrote.
 
-    `listing` are the files of all directories but `.hoodie`; `unmarked` those of directories without Hudi's mark of a
+    `listing` are the files of all directories but `.hoodie`; `unmarked` the files of directories without Hudi's mark of a
     partition. `view` is absent if `view_problem` states why. `blocks` has which blocks of log files count. `left_overs`
     maps each left-over to the log file that it is a copy of, or a link to. `removals` are what removes files or keeps
     them. `marked` are the instants that had markers or a heartbeat when the files were listed. `log_scans` are the blocks
-    of each log file that was listed, by path, `bases` the rows of base files, `event_times` those of the latest slices'
+    of each log file that was listed, by path, `bases` the rows of base files, `event_times` the ranges of the latest slices'
     log files. `index` is what Hudi's metadata table has.
 
     `markers_and_heartbeats` are sentences for people about dead writers and what is left of them. `records` is None unless
@@ -154,9 +154,9 @@ class TableFacts:
         return publications_of(self.commits)
 
     def is_named_by_its_slice(self, log: DataFile) -> bool:
-        """Whether the instant in the log file's name is that of its slice: so version 6 has it, and an upgrade leaves it.
+        """Whether the instant in the log file's name is its slice's: so version 6 has it, and an upgrade leaves it.
 
-        From version 8 on it is the instant of the write, which is that of the blocks; or of a compaction's left-over.
+        From version 8 on it is the instant of the write, which the blocks have; or of a compaction's left-over.
         """
         if not self.layout.names_logs_by_write:
             return True
@@ -304,7 +304,7 @@ class TableFacts:
         return all(self.is_readable(log.path) for log in file_slice.log_files)
 
     @cached_property
-    def astray(self) -> Mapping[str, str]:
+    def misplaced(self) -> Mapping[str, str]:
         """The problem of each link that doesn't lead, in one hop, to the original file of its file group."""
         links = {file.path: file.link_target for file in self.listing if file.link_target is not None}
         problems: dict[str, str] = {}
@@ -322,7 +322,7 @@ class TableFacts:
         return problems
 
     def is_readable(self, log_path: str) -> bool:
-        if log_path in self.astray:
+        if log_path in self.misplaced:
             return False
         scan = self.log_scans.get(log_path)
         return scan is not None and scan.problem is None and not any(self.is_lost(log_path, b) for b in scan.blocks)
@@ -336,7 +336,7 @@ class TableFacts:
             return False
         if block.instant is not None:
             return self.blocks.accepts(block.instant)
-        return not self._blocks_of_logs.is_left_by_the_dead(log_path, block.offset)
+        return not self._blocks_of_logs.is_abandoned(log_path, block.offset)
 
     @cached_property
     def _blocks_of_logs(self) -> BlockFilter:

@@ -16,7 +16,7 @@ from eventide_core.table.timeline.plans import CompactionPlan, LeftOver, LinkMod
     "each link points directly to the file of its file group that its commit names, inside the table",
 )
 def check_links(facts: TableFacts) -> Iterator[Observation]:
-    for path, problem in sorted(facts.astray.items()):
+    for path, problem in sorted(facts.misplaced.items()):
         yield Finding(path, problem, "point it to its left-over, or replace it with a copy of that; this loses nothing")
 
 

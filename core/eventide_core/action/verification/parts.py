@@ -54,7 +54,7 @@ class RecordFacts:
     of: not links, nor copies whose source was cleaned. `copies` are the left-overs of which another file than the copy's
     source was found, with that source. `repeated` are keys that several file groups of a partition show, with the partition.
     `differences` are how a compaction changed a slice's rows, by the slice's new base file; None if it didn't. `checksums`
-    are those of the files that a commit has a checksum of, by path; None for a file that is shorter than its commit states.
+    are of the files that a commit has a checksum of, by path; None for a file that is shorter than its commit states.
     `compares_keys`: record keys were compared with their fields.
     """
 

@@ -156,7 +156,7 @@ def check_event_times(facts: TableFacts) -> Iterator[Observation]:
         if audit.unstated_times is not None:
             place = path_in(audit.partition, audit.file_id)
             problem = (
-                f"its base file's footer states a range of event times without those of {_keys(audit.unstated_times)}"
+                f"its base file's footer states a range of event times that leaves out {_keys(audit.unstated_times)}"
             )
             yield Finding(place, problem, "compact the slice again, which writes the footer again and loses nothing")
         for path, unreadable in sorted(audit.unreadable_event_times.items()):

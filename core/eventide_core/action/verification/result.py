@@ -69,7 +69,7 @@ class Check:
 
     `invariant` has its numbers in docs/invariants.md, such as `I10, I13`; `promise` states in words what holds if the check
     passes. `observe` yields its report on a table, in the order of the report, and nothing if all is well. `is_deep`: it
-    reads records; `is_of_slices`: those of the latest slices.
+    reads records; `is_of_slices`: the latest slices' records.
     """
 
     name: str
@@ -89,7 +89,7 @@ def check(name: str, invariant: str, promise: str) -> Callable[[_Observe], Check
 
 
 def deep_check(name: str, invariant: str, promise: str, *, is_of_slices: bool = True) -> Callable[[_Observe], Check]:
-    """Makes a check that reads records, by default those of the latest slices, of the function that observes it."""
+    """Makes a check that reads records, by default the latest slices', of the function that observes it."""
     return partial(Check, name, invariant, promise, is_deep=True, is_of_slices=is_of_slices)
 
 

@@ -21,7 +21,7 @@ _RESTORE = (
 
 @check("settings", "I1", "hoodie.properties is complete, and keys, orders and partitions records as every commit did")
 def check_settings(facts: TableFacts) -> Iterator[Observation]:
-    """1. The file is complete. 2. The fields that it names exist. 3. They are those of the commits of eventide."""
+    """1. The file is complete. 2. The fields that it names exist. 3. They are as the commits of eventide have them."""
     if facts.settings_problem is not None:
         yield Finding(PROPERTIES_PATH, f"{facts.settings_problem}: readers use {BACKUP_PATH}", _COPY_BACKUP)
     changed = changed_settings(facts)
@@ -70,7 +70,7 @@ def _stated(key: str, settings: Mapping[str, str]) -> str:
     return f"{key}={settings[key]}" if key in settings else f"no {key}"
 
 
-@deep_check("record-keys", "I1", "the record key of each row in a base file is that of its key fields")
+@deep_check("record-keys", "I1", "the record key of each row in a base file matches its key fields")
 def check_record_keys(facts: TableFacts) -> Iterator[Observation]:
     assert facts.records is not None, "a deep check runs only on records"
     wrong = [(audit, audit.wrong_keys) for audit in facts.records.audits if audit.wrong_keys is not None]

@@ -32,7 +32,7 @@ class LatePolicy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WindowTerms:
-    """What a consumer asks for. `since_ms` is the begin of its first window; None: that of the earliest event time.
+    """What a consumer asks for. `since_ms` is the begin of its first window; None: the window of the earliest event time.
 
     `calendar` has the windows, and `zone` the name of its zone as the user wrote it, for the consumer's file. `late` says
     what happens to windows that late data changed. `corrections_for_ms`: how long before the next window a window may begin
@@ -51,7 +51,7 @@ class WindowTerms:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerView:
-    """The view that the compaction at `instant` left. `name` is that of the file that records its base files."""
+    """The view that the compaction at `instant` left. `name` is the name of the file that records its base files."""
 
     instant: str
     name: str
@@ -112,7 +112,7 @@ class ConsumerProgress:
 
     Times are in epoch milliseconds, and are the begins or ends of windows. `seconds` and `zone` are the calendar's, so that
     no runner goes on with another one. `first_ms` is the begin that the user asked for; None if the earliest event time
-    decided. `begun_ms` is that of the first window, `next_ms` that of the first window never done; both None before there is
+    decided. `begun_ms` is where the first window begins, `next_ms` the first one never done; both None before there is
     any event time. `closed_ms`: windows that end there or before are closed; None: none is.
 
     `view` is the one that windows are delivered as of; None before the first. `before` is the view that the consumer had

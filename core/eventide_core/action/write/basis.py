@@ -22,7 +22,7 @@ from eventide_core.table.timeline.timeline import Timeline
 class ReadBasis:
     """The writes that had completed, or were pending, when the rows were read.
 
-    `completed` and `pending` are their requested times; of completed ones, those of the active timeline. `new_keys`: how
+    `completed` and `pending` are their requested times; of completed ones, the active timeline's. `new_keys`: how
     many of the rows to write were not among them, and are inserts.
     """
 

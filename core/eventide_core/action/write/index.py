@@ -1,7 +1,7 @@
 """How a table's writers find the file group of a key, and the groups of new keys.
 
-1. The user's setting applies, otherwise the table's, otherwise its file ids decide: those of buckets mean the bucket
-   index, and a record index in the metadata table means the record index. Those of Flink's state index are refused.
+1. The user's setting applies, otherwise the table's, otherwise its file ids decide: ids of buckets mean the bucket
+   index, and a record index in the metadata table means the record index. Ids of Flink's state index are refused.
    Without any of these, the table is written with Hudi's default for Spark, a join.
 2. The user or the table must state the number of buckets, because the files do not.
 """
@@ -46,7 +46,7 @@ _MOVES_KEYS = {
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """The index of a table, by its `type`. `buckets` and `hash_fields` are those of the bucket index.
+    """The index of a table, by its `type`. `buckets` and `hash_fields` are the bucket index's.
 
     `moves_keys`, for a global index: a record whose key is in another partition moves the key to its own partition.
     Otherwise, the record goes to the partition that has the key.

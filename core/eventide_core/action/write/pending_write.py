@@ -14,7 +14,7 @@ class WriteResult:
     """A completed write. `rows` counts upserts and deletes; a delete of a key that the table never had may not count.
 
     `upserts` and `deletes` count the records of each kind that were written, `files` the base and log files that it made,
-    and `bytes_written` their sizes; a base file also has the older rows of its group. `dropped_indexes` are those of the
+    and `bytes_written` their sizes; a base file also has the older rows of its group. `dropped_indexes` are the ones of the
     metadata table that could not follow the write. `completion_time` is what an incremental query counts from: on version 6,
     which records no completion, it is the instant. `added_columns` and `widened_columns` are what the write changed of the
     table's schema. `rows_inserted`, `rows_updated` and `rows_deleted` count rows of the snapshot, for a write that has read
@@ -40,7 +40,7 @@ class WriteResult:
 class PendingWrite:
     """A write whose files exist, but which has not completed: no reader sees it yet.
 
-    `action` and `metadata` are those of its completed file. `written` is what it is compared by with other writes, `seen`
+    `action` and `metadata` are its completed file's. `written` is what it is compared by with other writes, `seen`
     the state that it builds on, by requested time, with `schema_before`, the table's schema. `schema_changes` are what it
     adds to that. `basis`, if it was computed from rows that were read before it began.
     """

@@ -152,7 +152,7 @@ def refuse_unhonored(options: Options, refused: Mapping[str, str]) -> None:
         text = _given(options, key)
         if text is not None and re.fullmatch(harmless, text, re.IGNORECASE) is None:
             raise ConfigError(
-                f"option {key}={text!r}: eventide can't honor it, and rows would differ from those of a Hudi that does; "
+                f"option {key}={text!r}: eventide can't honor it, and rows would differ from the rows of a Hudi that does; "
                 "omit it if no writer or reader of the table needs it, or use Hudi"
             )
 

@@ -33,8 +33,8 @@ def commit_metadata(
 ) -> CommitMetadata:
     """The commit of a compaction: a write stat for each base file, and for each left-over's link.
 
-    `checksums` are those of existing log files, by path; a link or copy has that of its log file. `settings` are those that
-    the commit records (`Checksums`), `event_times` names those of the plan (EVENT_TIMES_KEY).
+    `checksums` are the checksums of existing log files, by path; a link or copy has its log file's. `settings` are those
+    that the commit records (`Checksums`), `event_times` names the plan's (EVENT_TIMES_KEY).
 
     Readers build the incremental view from write stats alone, so it would miss a link without one. `carried` continues from
     commit to commit: Hudi uses the internal schema of the last commit, if any.

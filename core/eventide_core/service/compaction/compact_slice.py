@@ -196,7 +196,7 @@ def _checksum(data: bytes) -> str:
 
 def _identity(task: MergeTask) -> tuple[str, list[str], dict[str, int]]:
     """What identifies the base file of this task: its instant, the log files it merges, and those it merges early."""
-    early = {path.rpartition("/")[2]: before_ms for path, before_ms in task.op.merged_before_ms.items()}
+    early = {path.rpartition("/")[2]: threshold_ms for path, threshold_ms in task.op.early.items()}
     return task.instant, [log.name for log in task.op.compacted], early
 
 

@@ -65,7 +65,7 @@ class Attempt:
 
 
 def claim_attempt(storage: Storage, listing: Iterable[DataFile], plan: ForeignPlan) -> int:
-    """A number that no other attempt has, above that of each base file which an earlier one left, Hudi's included.
+    """A number that no other attempt has, above the number of each base file that an earlier one left, Hudi's included.
 
     It is claimed by a file, so that a process that was paused before its first base file makes none under the names of
     another one.

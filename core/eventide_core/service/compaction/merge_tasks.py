@@ -128,7 +128,7 @@ def run_tasks(
 ) -> list[MergeResult]:
     """The result of each task, in their order. Those that run ahead go on if they are the same. Raises what one raises.
 
-    Each is a span of the trace, which can begin before that of this call.
+    Each is a span of the trace, which can begin before this call's.
 
     A result belongs to the task of its base file, whatever the order in which an engine returns them: the commit states
     figures of each slice.

@@ -11,7 +11,7 @@
    stream of Hudi may run it (`scheduling/hudi_streams`). One that the other engine has begun is left to it, because
    nothing shows whether that engine is alive.
 5. If a run of eventide died on such a plan, and the other engine has run the plan since, base files may be left beside
-   those of the commit: Hudi leaves files of an attempt that it did not find inflight. They are removed, and then the
+   the commit's: Hudi leaves files of an attempt that it did not find inflight. They are removed, and then the
    heartbeat.
 6. eventide waits, as long as the options specify, for what it does not run: such compactions, log compactions and
    clusterings.

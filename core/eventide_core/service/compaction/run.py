@@ -408,7 +408,7 @@ class CompactionRunner:
         committed = timeline.find_compaction(plan.instant)
         if not is_ours or committed is None or not committed.is_completed:
             return None
-        # The state inside the lock is that of the commit, so the result needs no other load of the table.
+        # The state inside the lock is the commit's, so the result needs no other load of the table.
         metrics = metrics_of(tuple(metadata.stats))
         return CompactionResult(plan.instant, fresh, metrics, dropped_indexes=update.dropped_indexes)
 

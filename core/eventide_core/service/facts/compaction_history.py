@@ -42,7 +42,7 @@ class PastCompaction:
 class KeptBytes:
     """Bytes that partial compactions added to slices in use and that cleaning can't free.
 
-    `linked` are those of left-overs, as large as the log files even where they are links; `carried` those of carried
+    `linked` are the left-overs', as large as the log files even where they are links; `carried` are for carried
     tombstones.
     """
 

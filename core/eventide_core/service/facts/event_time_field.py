@@ -23,8 +23,8 @@ def event_time_field_of(state: TableState, options: Options) -> str:
 
     It is the published cut's field, otherwise the option's, otherwise the one in the table's settings (tables that
     eventide created have it, others don't), otherwise the table's (first) ordering field. Raises RefusedError for an
-    option that names another field than that of the published cut, ConfigError if no field is known, or if its type is
-    not that of a time.
+    option that names another field than the published cut's, ConfigError if no field is known, or if its type is
+    not the type of a time.
     """
     asked, published = options.get(EVENT_TIME_FIELD), state.published_cut.event_time_field
     if published is not None and asked not in (None, published):
@@ -71,7 +71,7 @@ def _check_reading(state: TableState, schema: AvroSchema, name: str, options: Op
     published = state.published_cut.event_times if schema.is_local_time(name) else None
     if published is not None and texts.contradicts(published, name, schema):
         raise RefusedError(
-            f"{texts}: the published cut is in terms of the event times {published!r}, without a zone those of UTC, and the "
+            f"{texts}: the published cut is in terms of the event times {published!r}, of UTC if it has no zone, and the "
             f"two cannot be compared; state that zone or none as {EVENT_TIME_ZONE}, or first roll back or restore the table "
             "to before that compaction"
         )

@@ -82,22 +82,22 @@ class ExactViews:
         latest_ms, latest_path = latest or (None, None)
         return Exactness(threshold_ms, latest_ms, latest_path, silent)
 
-    def check_reached(self, state: TableState, field: str, asked_ms: int) -> Exactness:
+    def check_reached(self, state: TableState, field: str, threshold_ms: int) -> Exactness:
         """What the view is at a T that the published cut has reached. Raises NoExactCutError.
 
         If the cut at T was an exact one from the beginning, all that a compaction can do has been done, whatever the base
         files hold besides.
         """
-        exactness = self.now(state, field, asked_ms)
-        first = next((view for view in published_views(state) if view.cut_ms == asked_ms), None)
+        exactness = self.now(state, field, threshold_ms)
+        first = next((view for view in published_views(state) if view.cut_ms == threshold_ms), None)
         if first is not None:
             was_exact = state.publications[first.compaction.requested_time].cut_mode is CutMode.EXACT
         else:  # it may be archived
-            was_exact = state.cut_ms == asked_ms and state.published_cut.cut_mode is CutMode.EXACT
+            was_exact = state.cut_ms == threshold_ms and state.published_cut.cut_mode is CutMode.EXACT
         if exactness.is_exact is not True and not was_exact:
             raise NoExactCutError(
-                f"no exact cut at {format_timestamp(asked_ms)}: the published cut is there or later, {exactness}, and no "
-                "compaction takes records out of a base file; use a later T, or restore the table to before the "
+                f"no exact cut at {format_timestamp(threshold_ms)}: the published cut is there or later, {exactness}, and "
+                "no compaction takes records out of a base file; use a later T, or restore the table to before the "
                 "compaction that merged them"
             )
         return exactness

@@ -80,7 +80,7 @@ class FreshnessReader:
         if cut_ms is None:
             return NO_CUT
         retired = {log.path for op in plan.operations for log in op.compacted}
-        early = {path: before_ms for op in plan.operations for path, before_ms in op.merged_before_ms.items()}
+        early = {path: threshold_ms for op in plan.operations for path, threshold_ms in op.early.items()}
         logs = {log.path: log for log in (*_live_logs(state), *state.logs_on_top_of(plan)) if log.path not in retired}
         return self._of(state, cut_ms, logs.values(), early)
 

@@ -112,7 +112,7 @@ class LogFactsReader:
                 self._known[name] = {path: fact for path, fact in known.items() if path in there}
 
     def check(self, slices: Iterable[tuple[LogFile, ...]], blocks: BlockFilter, shape: RecordShape) -> frozenset[str]:
-        """The paths of the log files with partial updates. Those of the question before are known.
+        """The paths of the log files with partial updates. The log files of the question before are known.
 
         All log files of a slice go together, because a rollback block in one rolls back blocks of another. Raises
         what a merge would raise for the blocks of these slices' log files.
@@ -147,7 +147,7 @@ def _if_whole(blocks: BlockFilter, log: LogFile, summary: LogSummary | EventideE
     """
     if isinstance(summary, EventideError):
         return summary
-    if summary.nameless_from is not None and not blocks.is_left_by_the_dead(log.path, summary.nameless_from):
+    if summary.nameless_from is not None and not blocks.is_abandoned(log.path, summary.nameless_from):
         return CorruptLogBlockError(torn_without_name(log.path, summary.nameless_from))
     written: Mapping[str, int] = {} if blocks.writers is None else blocks.writers.of_logs.get(log.path, {})
     is_final = blocks.writers is not None and blocks.writers.is_final

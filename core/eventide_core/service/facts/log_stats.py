@@ -93,7 +93,7 @@ class _CommitRanges:
     """A commit whose stats state event times: `is_whole`, of every record and delete.
 
     `is_writer`: eventide wrote the log files. `has_own_files`: a log file named after it contains nothing else.
-    `deletes` are those of left-overs' files, by path. `rolled_over` are the file groups of which the commit's writer, if
+    `deletes` are the left-overs' deletes, by path. `rolled_over` are the file groups of which the commit's writer, if
     that is Hudi, filled several log files.
     """
 
@@ -156,7 +156,7 @@ class _CommitRanges:
 
 
 def _is_of_upstream(commit: CommitMetadata) -> bool:
-    """Whether the ranges of Hudi's stats are, or may be, those of the commits that a derived table was made from."""
+    """Whether the ranges of Hudi's stats are, or may be, the ranges of commits that a derived table was made from."""
     if any(key.endswith("event.time.propagate.from.upstream") for key in commit.extra_metadata):
         return True
     ranges = [times for stat in commit.stats if (times := stat.event_time_range) is not None]

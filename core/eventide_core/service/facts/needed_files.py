@@ -60,9 +60,9 @@ def needed_paths(files: TableFiles, state: Listed) -> frozenset[str]:
     return frozenset(needed)
 
 
-def still_needed(files: TableFiles, state: Listed, doomed: Collection[str]) -> set[str]:
+def still_needed(files: TableFiles, state: Listed, to_delete: Collection[str]) -> set[str]:
     """Of files that are to be removed, those that a savepoint, a pending compaction, or a link of a remaining file needs."""
-    return {*needed_paths(files, state).intersection(doomed), *linked_targets(doomed, links_of(state))}
+    return {*needed_paths(files, state).intersection(to_delete), *linked_targets(to_delete, links_of(state))}
 
 
 def merged_paths(files: TableFiles, state: Listed, compaction: Instant) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The planner's facts besides those of the log files."""
+"""The planner's facts besides the log files'."""
 
 from collections.abc import Iterable, Sequence
 
@@ -62,7 +62,7 @@ def schema_since(state: TableState) -> str:
 def is_base_file_index(config: TableConfig, slices: Sequence[FileSlice], index_type: str | None) -> bool:
     """Whether writers find a key only in base files.
 
-    `index_type`, which the user states, or the setting of the table applies, otherwise the file ids: those of buckets and
+    `index_type`, which the user states, or the setting of the table applies, otherwise the file ids: ids of buckets and
     of Flink need no base files.
     """
     index = index_type or config.properties.get(keys.INDEX_TYPE)
@@ -82,7 +82,7 @@ def backdated_compactions(state: TableState) -> frozenset[str]:
 def unused_instant(state: TableState, clock: Clock) -> str:
     """An instant above every time of the timeline, and not before now, by the clock of the table's writers.
 
-    It is also above those of event-time compactions that were rolled back, because they are never used again.
+    It is also above the instants of event-time compactions that were rolled back, because they are never used again.
     """
     return instant_beyond(state.timeline, state.ended, state.config, clock)
 

@@ -41,7 +41,7 @@ def view_as_of_watermark(
         )
     gone = answering[-1]
     raise CleanedHistoryError(
-        f"the view as of watermark {asked} was that of the compaction at "
+        f"the view as of watermark {asked} was left by the compaction at "
         f"{gone.compaction.requested_time} (cut {format_timestamp(gone.cut_ms)}), whose files were "
         f"cleaned; watermarks that can be read: {readable}; a tag keeps a view"
     )

@@ -121,9 +121,11 @@ class Archiver:
             return publication is not None and publication.has_cut
 
         timeline = self.files.timeline(state.config)
-        borne = {file.parsed.instant for file in state.listing if file.parsed is not None}
+        in_use = {file.parsed.instant for file in state.listing if file.parsed is not None}
         now_ms = self.files.clock.now_ms()
-        delete_each(self.files.storage, settled_outcomes(self.files.storage, timeline, borne, now_ms, publishes), lease)
+        delete_each(
+            self.files.storage, settled_outcomes(self.files.storage, timeline, in_use, now_ms, publishes), lease
+        )
 
     def _merge_limits(self) -> MergeLimits:
         merges = self.options.get(keys.ARCHIVE_MERGE)

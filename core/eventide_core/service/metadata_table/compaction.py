@@ -6,7 +6,7 @@
 1. `M.compaction.requested`, with the plan. If another engine has already made this file, eventide stops.
 2. `M.compaction.inflight`.
 3. A base file for each slice of the plan. A slice without remaining records keeps its files unchanged. Tasks of the engine
-   make the base files of a large compaction, and this process those of a small one.
+   make the base files of a large compaction, and this process makes the ones of a small compaction.
 4. The completed `commit`, unless a log file was added to an old slice meanwhile. From version 8 on, it completes at M plus
    one millisecond, so that a second run makes the same name.
 

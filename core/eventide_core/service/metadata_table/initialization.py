@@ -36,7 +36,7 @@ def make_metadata_table(
 ) -> None:
     """Writes a new metadata table. There must be no file of another one.
 
-    `name` is that of the table; `completion_time` is a time after every time of its timeline. Raises LockError, and what
+    `name` is the table's; `completion_time` is a time after every time of its timeline. Raises LockError, and what
     reading the data files raises.
     """
     storage, table, layout = files.storage, files.metadata_table, layout_of(new.version)

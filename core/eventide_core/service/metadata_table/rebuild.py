@@ -53,8 +53,8 @@ from eventide_core.table.timeline.instant import State
 class RebuiltMetadataTable:
     """What the new metadata table has.
 
-    `partitions` are its own, `dropped` those of the old one that it lacks. `files` counts the base and log files of the
-    table that it lists.
+    `partitions` are its own, `dropped` the partitions of the old one that it lacks. `files` counts the base and log files
+    of the table that it lists.
     """
 
     partitions: tuple[str, ...]
@@ -68,7 +68,7 @@ class MetadataRebuilder:
     lock: TableLock
 
     def rebuild(self, indexes: Collection[str] | None = None) -> RebuiltMetadataTable:
-        """Rebuilds the metadata table: `files`, and `indexes`; by default those of the old one that can be made.
+        """Rebuilds the metadata table: `files`, and `indexes`; by default the indexes of the old one that can be made.
 
         Raises BusyError if a write is pending or begins meanwhile, UnsupportedTableError for an index that eventide cannot
         make, a table whose records have no keys in their files, or for a record index over a key of several rows,
@@ -166,7 +166,7 @@ def _new(state: TableState, partitions: tuple[str, ...]) -> NewMetadataTable:
 
 
 def _counts(state: TableState, file: DataFile) -> bool:
-    """Whether a file belongs into `files`: not those of a pending action, which names them when it completes.
+    """Whether a file belongs into `files`: not if it is of a pending action, which names its files when it completes.
 
     On version 6, the name of a log file is of its slice, which may begin with a pending compaction.
     """

@@ -34,7 +34,8 @@ def write_update(
 ) -> None:
     """Writes the change and its own commit at the table's instant. Does nothing if that commit exists.
 
-    `completion_time` is that of the table's commit, which version 6 does not record. It must be the same in a second run.
+    `completion_time` is when the table's commit completed, which version 6 does not record. It must be the same in a
+    second run.
     """
     if update.logs is None:
         return

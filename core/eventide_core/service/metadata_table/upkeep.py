@@ -17,8 +17,8 @@ A crash between step 3 and the commit leaves an update that nobody sees. A secon
 of the action calls `revert` before its instant leaves the timeline.
 
 `revert` deletes the delta commit first: without it, no log file of the instant counts. Then it deletes its log files,
-and finally its inflight and requested files, by which a second run finds the rest. The order of a drop is that of
-`service/metadata_table/drop.py`.
+and finally its inflight and requested files, by which a second run finds the rest. `service/metadata_table/drop.py`
+has the order of a drop.
 """
 
 from collections.abc import Iterable
@@ -120,7 +120,7 @@ class PendingUpdate:
         drop_metadata_table(self.compactor.storage, lease)
 
     def compact(self, lease: Lease, completion_time: str) -> None:
-        """Compacts the metadata table if due. `completion_time` is that of the commit.
+        """Compacts the metadata table if due. `completion_time` is the commit's.
 
         Neither a damaged metadata table nor a lost lock fails the action, which has completed. The next action finds the
         damage in `prepare`, and goes on with the compaction.

@@ -1,7 +1,7 @@
 """Marks windows as done, and withdraws a marker while late data waits (action/windows/done_markers.py).
 
 A marker is a consumer of windows, with the states, the lease and the crashes of one (service/query/windows.py). An event
-takes three steps, and its number is that of the first:
+takes three steps, and its number is the first step's:
 
 1. The window opens: the state with the event and its runner.
 2. The target gets the event: the file is put or deleted, or the URL called.

@@ -17,7 +17,6 @@ from functools import partial
 
 from eventide_core.action.freshness.arrival import held
 from eventide_core.action.freshness.watermark_view import PublishedView
-from eventide_core.action.query.planner import plan_slices
 from eventide_core.action.windows.progress import ConsumerProgress, ConsumerView, LatePolicy, OpenWindow, WindowTerms
 from eventide_core.config import Options, duration_text
 from eventide_core.cure import Cure
@@ -25,7 +24,6 @@ from eventide_core.errors import (
     BusyError,
     CleanedHistoryError,
     ConfigError,
-    MissingFileError,
     UnsupportedTableError,
     WindowTakenError,
     format_timestamp,
@@ -34,19 +32,16 @@ from eventide_core.ports import Engine, WindowContent
 from eventide_core.service.facts.arrival import ArrivalReader
 from eventide_core.service.facts.event_time_field import event_time_field_of
 from eventide_core.service.facts.watermark_views import (
-    base_files_of,
-    last_write_of,
     latest_readable_view,
     published_views,
 )
+from eventide_core.service.query.window_views import ConsumerViews, is_newer, recorded_view, without_shared
 from eventide_core.service.state.table import TableState, read_from
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.service.state.window_consumers import ConsumerFiles, RecordedView
-from eventide_core.table.files.file_name import BaseFileName
 from eventide_core.table.files.slice_read import QueryPlan
 from eventide_core.table.records.event_time import EventTimeSpan
 from eventide_core.table.records.schema import PARTITION_PATH, RECORD_KEY
-from eventide_core.table.timeline.timeline import Timeline
 
 _ATTEMPTS = 10  # a window takes three steps at most; the others are for those that other runners make
 _UNASKED_MAX = 10_000  # windows that come before any newer one: a wrong event time of 1970 makes more
@@ -92,19 +87,20 @@ class WindowService:
         files = ConsumerFiles(self.files.storage, consumer)
         progress = files.progress() or ConsumerProgress(0, terms.calendar.seconds, terms.zone)
         _check_terms(consumer, progress, terms)
-        return read_from(self._load, partial(self._preview, consumer, progress, terms))
+        return read_from(self._load, partial(self._preview, files, progress, terms))
 
     def _preview(
-        self, consumer: str, progress: ConsumerProgress, terms: WindowTerms, state: TableState
+        self, files: ConsumerFiles, progress: ConsumerProgress, terms: WindowTerms, state: TableState
     ) -> ConsumerProgress:
         self._check_table(state)
         newest = latest_readable_view(state)
-        if newest is None or not _is_newer(state, newest, progress.view):
+        if newest is None or not is_newer(state, newest, progress.view):
             return progress
         progress = replace(progress, closed_ms=_closed_ms(self.arrival, state, newest, progress))
         if progress.next_ms is not None:
             return progress
-        return self._begun(state, self._plan_of(state, consumer, _recorded(state, newest)), progress, terms) or progress
+        plan = ConsumerViews(self.files, files).plan_of(state, recorded_view(state, newest))
+        return self._begun(state, plan, progress, terms) or progress
 
     def next(
         self, consumer: str, terms: WindowTerms, *, take_over: bool = False, renew: bool = False
@@ -162,8 +158,7 @@ class WindowService:
 
         Raises CleanedHistoryError.
         """
-        files = ConsumerFiles(self.files.storage, delivery.consumer)
-        return self._plan(self._load(), files, delivery.view)
+        return self._views(delivery).plan(self._load(), delivery.view)
 
     def difference(self, delivery: Delivery) -> tuple[QueryPlan, QueryPlan]:
         """The base files that the view before and the delivered one don't share, both read as the delivered one.
@@ -171,9 +166,8 @@ class WindowService:
         The first plan is empty for a window that isn't a correction. Raises CleanedHistoryError, also where the view before
         is unknown.
         """
-        state = self._load()
-        files = ConsumerFiles(self.files.storage, delivery.consumer)
-        after = self._plan(state, files, delivery.view)
+        state, views = self._load(), self._views(delivery)
+        after = views.plan(state, delivery.view)
         if not delivery.window.is_correction:
             return replace(after, slices=()), after
         if delivery.before is None:
@@ -181,8 +175,8 @@ class WindowService:
                 f"the files of the view that the consumer {delivery.consumer} had seen were cleaned, so the changes since "
                 "are unknown: replace the window by its rows"
             )
-        before = self._plan(state, files, delivery.before)
-        return _apart(before, after)
+        before = views.plan(state, delivery.before)
+        return without_shared(before, after)
 
     def keys(self) -> tuple[str, ...]:
         """The fields that identify a row, if its table has them as columns."""
@@ -190,6 +184,9 @@ class WindowService:
         if config.virtual_key_fields:
             return (*config.virtual_key_fields, *config.partition_fields)
         return (RECORD_KEY, PARTITION_PATH)
+
+    def _views(self, delivery: Delivery) -> ConsumerViews:
+        return ConsumerViews(self.files, ConsumerFiles(self.files.storage, delivery.consumer))
 
     def _load(self) -> TableState:
         return TableState.load_committed(self.files)
@@ -230,31 +227,24 @@ class WindowService:
         lease_until_ms = now_ms + terms.lease_ms
         if held is not None and progress.marks is not None:  # its event comes first, whatever the table is now
             return progress.opened((held.begin_ms, held.end_ms), self.runner, lease_until_ms)
+        views = ConsumerViews(self.files, files)
         if renew:
-            progress = self._renewed(state, files, progress)
+            progress = _renewed(state, views, progress)
         due: tuple[tuple[int, int], bool] | None
         if progress.open is not None:
             due = (progress.open.begin_ms, progress.open.end_ms), False
         else:
             newest = None if progress.due else latest_readable_view(state)
-            if newest is not None and _is_newer(state, newest, progress.view):
+            if newest is not None and is_newer(state, newest, progress.view):
                 return self._with_view(state, files, progress, newest, terms, renew=renew)
             if progress.view is not None and progress.next_ms is None:
-                return self._begun(state, self._plan(state, files, progress.view), progress, terms)
+                return self._begun(state, views.plan(state, progress.view), progress, terms)
             due = self._due(progress, terms, state)
         if due is None:
             return None
         for view in progress.views if progress.marks is None else ():  # a marker has no rows
-            self._plan(state, files, view)  # raises an error before the window is taken
+            views.plan(state, view)  # raises an error before the window is taken
         return progress.opened(due[0], self.runner, lease_until_ms, is_reopening=due[1])
-
-    def _renewed(self, state: TableState, files: ConsumerFiles, progress: ConsumerProgress) -> ConsumerProgress:
-        """The state without what needs files that were cleaned."""
-        if progress.view is not None and not self._is_readable(state, files, progress.view):
-            return replace(progress.without_open(), due=(), before=None)
-        if progress.before is not None and not self._is_readable(state, files, progress.before):
-            return replace(progress, before=None)
-        return progress
 
     def _with_view(
         self,
@@ -267,15 +257,15 @@ class WindowService:
         renew: bool,
     ) -> ConsumerProgress:
         """Step 1."""
-        recorded = _recorded(state, newest)
-        changed, before = self._changed(state, files, progress, recorded, terms, renew=renew)
+        recorded = recorded_view(state, newest)
+        changed, before = self._changed(state, ConsumerViews(self.files, files), progress, recorded, terms, renew=renew)
         view = files.record(newest.compaction.requested_time, self.runner, recorded)
         return progress.seen(view, _closed_ms(self.arrival, state, newest, progress), changed, before, terms)
 
     def _changed(
         self,
         state: TableState,
-        files: ConsumerFiles,
+        views: ConsumerViews,
         progress: ConsumerProgress,
         recorded: RecordedView,
         terms: WindowTerms,
@@ -287,10 +277,10 @@ class WindowService:
             return frozenset(), None
         field = event_time_field_of(state, self.options)
         span = EventTimeSpan(field, progress.correctable_from(terms), progress.next_ms)
-        after = self._plan_of(state, files.consumer, recorded)
-        if renew and not self._is_readable(state, files, progress.view):
+        after = views.plan_of(state, recorded)
+        if renew and not views.is_readable(state, progress.view):
             return self._all_done(after, span, progress, terms), None
-        before, after = _apart(self._plan(state, files, progress.view), after)
+        before, after = without_shared(views.plan(state, progress.view), after)
         times = self.content().changed_times(before.slices, after.slices, after.shape, span, self.keys(), self.engine)
         return frozenset(map(terms.calendar.begin_of, times)), progress.view
 
@@ -341,41 +331,6 @@ class WindowService:
             )
         event_time_field_of(state, self.options)
 
-    def _plan(self, state: TableState, files: ConsumerFiles, view: ConsumerView) -> QueryPlan:
-        try:
-            return self._plan_of(state, files.consumer, files.view(view))
-        except MissingFileError as missing:
-            raise CleanedHistoryError(_cleaned(files.consumer, str(missing))) from missing
-
-    def _plan_of(self, state: TableState, consumer: str, recorded: RecordedView) -> QueryPlan:
-        """A read of the view's base files. Raises CleanedHistoryError."""
-        present = [
-            file for file in state.listing if file.path in recorded.paths and BaseFileName.parse(file.name) is not None
-        ]
-        missing = recorded.paths - {file.path for file in present}
-        if missing:
-            raise CleanedHistoryError(self._gone(state, consumer, min(missing)))
-        slices = state.view_of(present, lambda _: False).latest_base_files()
-        return QueryPlan(plan_slices(slices, state.blocks()), state.shape(None, as_of=recorded.schema_as_of))
-
-    def _gone(self, state: TableState, consumer: str, path: str) -> str:
-        """What took a base file of a recorded view, for people."""
-        name = BaseFileName.parse(path.rpartition("/")[2])
-        written = "" if name is None else name.instant
-        for undoing in reversed(state.timeline.completed):
-            if undoing.is_undoing and written in self.files.undone(state.config, Timeline.of((undoing,))):
-                return _undone(consumer, path, f"the {undoing.action} {undoing.requested_time}, which undid {written}")
-        if written and state.timeline.find(written) is None and not state.timeline.is_archived(written):
-            return _undone(consumer, path, f"a rollback of {written}")
-        return _cleaned(consumer, f"{path} is gone")
-
-    def _is_readable(self, state: TableState, files: ConsumerFiles, view: ConsumerView) -> bool:
-        try:
-            self._plan(state, files, view)
-        except CleanedHistoryError:
-            return False
-        return True
-
     def _hold(
         self,
         files: ConsumerFiles,
@@ -416,16 +371,13 @@ class WindowService:
         return Delivery(consumer, window, span, progress.view, progress.before)
 
 
-def _is_newer(state: TableState, newest: PublishedView, view: ConsumerView | None) -> bool:
-    """Whether the view comes after the consumer's one, which may be archived; or that one was undone by a restore."""
-    known = None if view is None else state.find_write(view.instant)
-    return known is None or newest.completed > (known.completion_time or known.requested_time, known.requested_time)
-
-
-def _recorded(state: TableState, view: PublishedView) -> RecordedView:
-    bases = base_files_of(state, view)
-    paths = frozenset(file_slice.base_file.path for file_slice in bases if file_slice.base_file is not None)
-    return RecordedView(last_write_of(state, view), paths)
+def _renewed(state: TableState, views: ConsumerViews, progress: ConsumerProgress) -> ConsumerProgress:
+    """The state without what needs files that were cleaned."""
+    if progress.view is not None and not views.is_readable(state, progress.view):
+        return replace(progress.without_open(), due=(), before=None)
+    if progress.before is not None and not views.is_readable(state, progress.before):
+        return replace(progress, before=None)
+    return progress
 
 
 def _closed_ms(
@@ -464,33 +416,8 @@ def _check_terms(consumer: str, progress: ConsumerProgress, terms: WindowTerms) 
         )
 
 
-def _apart(before: QueryPlan, after: QueryPlan) -> tuple[QueryPlan, QueryPlan]:
-    """Both without the base files that they share, and the first one with the columns of the second."""
-    shared = before.paths & after.paths
-    first, second = (
-        tuple(slice_read for slice_read in plan.slices if slice_read.base_path not in shared)
-        for plan in (before, after)
-    )
-    return QueryPlan(first, after.shape), QueryPlan(second, after.shape)
-
-
 def _dropped(progress: ConsumerProgress, newer: ConsumerProgress) -> tuple[ConsumerView, ...]:
     return tuple(view for view in progress.views if view not in newer.views)
-
-
-def _cleaned(consumer: str, what: str) -> str:
-    return (
-        f"{what}, which the consumer {consumer} has still to read: pass {Cure.argument('renew')} to deliver its windows as "
-        "of the latest view; in the future, let it run more often, set a longer `keep`, and retain more in Hudi's own "
-        "cleaner (hoodie.cleaner.commits.retained)"
-    )
-
-
-def _undone(consumer: str, path: str, what: str) -> str:
-    return (
-        f"{path} went with {what}, and the consumer {consumer} has still to read it: pass {Cure.argument('renew')} to "
-        "deliver its windows as of the latest view; each done window that can still be corrected comes again"
-    )
 
 
 def _taken(consumer: str, held: OpenWindow) -> WindowTakenError:

@@ -1,7 +1,7 @@
 """Lists the keys that lost or damaged files take with them. Writes nothing.
 
-1. The record index of Hudi's metadata table has every key of the table with its file group. Those of a file group that its
-   remaining files don't show are lost.
+1. The record index of Hudi's metadata table has every key of the table with its file group. The keys of a file group that
+   its remaining files don't show are lost.
 2. Without a record index, the previous file slice gives the keys of a base file, if it is whole: the write of the base file
    read it.
 3. Otherwise, nothing does.

@@ -168,7 +168,7 @@ class SettingsRecovery:
         return RecoveredSettings(recovered.known, {}, instant)
 
     def _timeline(self) -> tuple[str, Timeline]:
-        """The directory of the timeline, and what is in it: that of version 8 and later if it has instants."""
+        """The directory of the timeline, and what is in it: the one of version 8 and later if it has instants."""
         timeline = Timeline.of([])
         for path in (".hoodie/timeline", ".hoodie"):
             names = [e.path.rpartition("/")[2] for e in self.files.storage.list(path) if not e.is_directory]

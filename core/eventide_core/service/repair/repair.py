@@ -156,7 +156,7 @@ class Repairer:
             return undone
 
     def _run_again(self, backup: RepairBackup, progress: Progress) -> None:
-        """Runs those of the repair's compactions that are still pending. If one fails, undoes the repair, and raises."""
+        """Runs the repair's compactions that are still pending. If one fails, undoes the repair, and raises."""
         pending = {i.requested_time for i in self.files.timeline(self.files.config()).pending_plans}
         for instant in backup.reruns:
             if instant not in pending:

@@ -185,7 +185,7 @@ class Restorer:
 def _end(state: TableState, instant: Instant) -> str:
     """When a write became part of the table.
 
-    From version 8 on a pending one is later than all; on version 6 times are those of requests.
+    From version 8 on a pending one is later than all; on version 6 times are the requests'.
     """
     if not instant.is_completed and state.config.layout.records_completion_times:
         return "9"

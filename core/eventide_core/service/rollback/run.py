@@ -263,7 +263,7 @@ class RollbackRunner:
     ) -> DataFile:
         """The log file that rolls the target's blocks back: the one that an earlier run wrote, or a new one.
 
-        `logs` are those of the slice.
+        `logs` are the slice's.
         """
         storage = self.files.storage
         last = 0
@@ -302,5 +302,5 @@ class RollbackRunner:
 
 
 def _shows_rows(undone: CommitMetadata) -> bool:
-    """Whether its rows go with a completed action. Those of a compaction stay, each in its file group."""
+    """Whether its rows go with a completed action. The rows of a compaction stay, each in its file group."""
     return not undone.is_compacted

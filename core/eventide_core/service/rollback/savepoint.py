@@ -77,9 +77,9 @@ class Savepoints:
             return metadata
 
     def save_tag(
-        self, name: str, *, instant: str | None, before_ms: int | None, comments: str, compaction: str | None = None
+        self, name: str, *, instant: str | None, threshold_ms: int | None, comments: str, compaction: str | None = None
     ) -> Tag:
-        """Keeps the table under a name: as of `instant`, or its view as of watermark `before_ms`, or else as it is.
+        """Keeps the table under a name: as of `instant`, or its view as of watermark `threshold_ms`, or else as it is.
 
         The view is the one that `compaction` left, if it is given.
 
@@ -87,15 +87,15 @@ class Savepoints:
         """
         if instant is None:
             state = TableState.load(self.files)
-            if before_ms is None:
+            if threshold_ms is None:
                 if not state.timeline.writes:
                     raise InstantNotFoundError("nothing has been written yet, so there is nothing to keep")
                 instant = state.timeline.writes[-1].requested_time
             else:
-                view = view_as_of_watermark(state, before_ms, compaction=compaction)
+                view = view_as_of_watermark(state, threshold_ms, compaction=compaction)
                 instant = last_write_of(state, view)
                 exactness = self.exact.of(
-                    base_files_of(state, view), state.shape(state.published_cut.event_time_field), before_ms
+                    base_files_of(state, view), state.shape(state.published_cut.event_time_field), threshold_ms
                 )
                 comments = remarks_with_exactness(comments, is_exact=exactness.is_exact)
         return Tag(name, instant, self.save(instant, comments=comments, tag=name))

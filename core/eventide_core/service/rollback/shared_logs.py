@@ -1,6 +1,6 @@
 """Which log files hold blocks of a write although they don't have its instant.
 
-They are those of version 6, also after an upgrade.
+They are version 6's, also after an upgrade.
 """
 
 from eventide_core.action.maintenance.rollback_planner import SharedLogs

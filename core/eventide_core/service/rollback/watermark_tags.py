@@ -63,7 +63,7 @@ class WatermarkTags:
                 made = self.savepoints.save_tag(
                     changes.name,
                     instant=None,
-                    before_ms=changes.boundary_ms,
+                    threshold_ms=changes.boundary_ms,
                     comments=remark_of(changes.boundary_ms),
                     compaction=view.compaction.requested_time,
                 ).name

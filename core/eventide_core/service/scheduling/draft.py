@@ -22,7 +22,7 @@ from eventide_core.action.compaction.strategy import EventTimeBasedCompactionStr
 from eventide_core.action.compaction.strategy_choice import ChosenStrategy, chosen_strategy
 from eventide_core.action.compaction.trigger import Due, Trigger, due, trigger_rule
 from eventide_core.action.freshness.arrival import silence, vouched_ms
-from eventide_core.action.freshness.freshness import COMPLETE, freshness, publishable_cut
+from eventide_core.action.freshness.freshness import COMPLETE, freshness, not_below_cut, publishable_cut
 from eventide_core.action.query.offending_log_files import offending_log_files
 from eventide_core.config import LinkChoice, Options
 from eventide_core.errors import counted, format_timestamp
@@ -96,7 +96,7 @@ class CompactionDrafter:
         """The draft of a copy-on-write table: nothing to do, whatever the request."""
         schema = state.known_schema or AvroSchema.of("")
         plan = plan_whole_slices((), unused_instant(state, self.files.clock), schema)
-        return DraftPlan(state, plan, "none", None, COMPLETE, 0, (), None, nothing=_COPY_ON_WRITE)
+        return DraftPlan(state, plan, "none", None, COMPLETE, 0, (), nothing=_COPY_ON_WRITE)
 
     def _by_event_time(
         self,
@@ -110,35 +110,34 @@ class CompactionDrafter:
         captures_changes: bool,
     ) -> DraftPlan:
         """The draft of a strategy with event times, at the T of the request."""
-        published_ms = state.cut_ms
         vouched = self.arrival.progress(state) if request.follows_clock else ()
-        asked_ms = request.asked_at(self.files.clock.now_ms(), vouched_ms(vouched))
-        threshold_ms = request.threshold_at(self.files.clock.now_ms(), published_ms, vouched_ms(vouched))
+        threshold_ms = request.threshold_at(self.files.clock.now_ms(), vouched_ms(vouched))
         event_time_field = event_time_field_of(state, self.options)
         shape = state.shape(event_time_field)
         slices = [s for s in state.view.latest_slices() if s.log_files]
         facts = self.facts.read(state, shape, slices, moment.instant)
-        request.check_reach(threshold_ms, self.files.clock.now_ms(), published_ms, _latest_ms(facts))
-        if is_ahead(threshold_ms, self.files.clock.now_ms()):
-            notes += (f"T {format_timestamp(threshold_ms)} is more than a day later than the clock",)
+        request.check_reach(threshold_ms, self.files.clock.now_ms(), state.cut_ms, _latest_ms(facts))
         is_reached, exactness = False, None
-        if request.is_for_t and published_ms is not None and event_time_field == state.published_cut.event_time_field:
-            is_reached = _is_reached(asked_ms, published_ms, facts)
-            if request.cut is CutMode.EXACT and asked_ms <= published_ms:
-                exactness = self.exact.check_reached(state, event_time_field, asked_ms)
+        if request.is_for_t and state.cut_ms is not None and event_time_field == state.published_cut.event_time_field:
+            is_reached = _is_reached(threshold_ms, state.cut_ms, facts)
+            if request.cut is CutMode.EXACT and threshold_ms <= state.cut_ms:
+                exactness = self.exact.check_reached(state, event_time_field, threshold_ms)
             if is_reached:
                 facts = []
-            elif asked_ms < published_ms:
-                asked, published = format_timestamp(asked_ms), format_timestamp(published_ms)
+            elif threshold_ms < state.cut_ms:
+                asked, published = format_timestamp(threshold_ms), format_timestamp(state.cut_ms)
                 notes += (f"T {asked} is before the published cut: late records are compacted up to {published}",)
+        threshold_ms = not_below_cut(threshold_ms, state.cut_ms)
+        if is_ahead(threshold_ms, self.files.clock.now_ms()):
+            notes += (f"T {format_timestamp(threshold_ms)} is more than a day later than the clock",)
         picked = self._pick(
             state, shape, strategy, facts, threshold_ms, request.cut, moment.instant, captures_changes=captures_changes
         )
-        cut_ms = publishable_cut(threshold_ms, picked.left_out_below(facts, moment.instant), published_ms)
+        cut_ms = publishable_cut(threshold_ms, picked.left_out_below(facts, moment.instant), state.cut_ms)
         about_links = self._link_facts(state, request.link_choice, moment)
         uncompacted = _left_uncompacted(facts, picked.now)
         ranges = [times for _, of_slice in uncompacted for times in of_slice]
-        predicted = freshness(published_ms if cut_ms is None else cut_ms, ranges, 0)
+        predicted = freshness(state.cut_ms if cut_ms is None else cut_ms, ranges, 0)
         is_exact = request.cut is CutMode.EXACT
         plan = replace(
             plan_compaction(picked.now, choose_link(picked.now, about_links), state.schema, state.config.layout),
@@ -158,8 +157,7 @@ class CompactionDrafter:
             is_due,
             predicted,
             len(slices) - len(picked.now),
-            notes + picked.notes(str(strategy), moment, cut_ms, published_ms),
-            published_ms,
+            notes + picked.notes(str(strategy), moment, cut_ms, state),
             is_reached,
             offending=offending_log_files(facts, threshold_ms, self.files.clock.now_ms()) if is_exact else (),
             beside=moment.quiet.beside,
@@ -248,7 +246,6 @@ class CompactionDrafter:
             self.freshness.after(state, plan),
             len(slices) - len(chosen),
             notes,
-            state.cut_ms,
             beside=moment.quiet.beside,
             waits_for=moment.waits_for,
         )
@@ -298,14 +295,14 @@ class _Picked:
             return moment.waits_for
         return self._why_some_wait(moment)
 
-    def notes(self, strategy: str, moment: _Moment, cut_ms: int | None, published_ms: int | None) -> tuple[str, ...]:
+    def notes(self, strategy: str, moment: _Moment, cut_ms: int | None, state: TableState) -> tuple[str, ...]:
         """What keeps the cut below T, and what the cut could not judge, as an explanation for the user."""
         whys: list[str] = []
         if self.left_out:
             whys.append(f"{strategy} leaves out {counted(len(self.left_out), 'slice')}")
         if self.wait:
             whys.append(self._why_some_wait(moment))
-        notes = [_held_back(why, cut_ms, published_ms) for why in whys]
+        notes = [_held_back(why, cut_ms, state) for why in whys]
         merged = (fact for selection in self.now for fact in (*selection.compacted, *selection.early))
         unjudged = sum(fact.uncompacted.unreadable_records for fact in merged)
         if unjudged:
@@ -324,12 +321,12 @@ def _latest_ms(facts: Sequence[SliceFacts]) -> int | None:
     return max((latest_ms for latest_ms in latest if latest_ms is not None), default=None)
 
 
-def _is_reached(asked_ms: int, published_ms: int, facts: Sequence[SliceFacts]) -> bool:
+def _is_reached(threshold_ms: int, cut_ms: int, facts: Sequence[SliceFacts]) -> bool:
     """Whether everything before the requested T is compacted already."""
     watermark_ms = freshness(
-        published_ms, [fact.uncompacted for of_slice in facts for fact in of_slice.log_facts], 0
+        cut_ms, [fact.uncompacted for of_slice in facts for fact in of_slice.log_facts], 0
     ).watermark_ms
-    return watermark_ms is not None and asked_ms <= watermark_ms
+    return watermark_ms is not None and threshold_ms <= watermark_ms
 
 
 def covered_logs(facts: SliceFacts, moment: str) -> list[LogFacts]:
@@ -342,7 +339,7 @@ def _left_uncompacted(
 ) -> list[tuple[FileSlice, list[EventTimeRange]]]:
     """The ranges, by slice, of what remains in no base file after the compaction of the selections."""
     selected = {s.facts.file_slice.file_group: s for s in selections}
-    until = {fact.log_file.path: s.exact_ms for s in selections for fact in s.early}
+    until = {fact.log_file.path: s.threshold_ms for s in selections for fact in s.early}
     uncompacted: list[tuple[FileSlice, list[EventTimeRange]]] = []
     for of_slice in facts:
         chosen = selected.get(of_slice.file_slice.file_group)
@@ -374,9 +371,9 @@ def _partitions_with_logs(slices: Sequence[FileSlice], emptied: Container[FileGr
     return tuple(sorted({file_slice.partition for file_slice in slices if file_slice.file_group not in emptied}))
 
 
-def _held_back(why: str, cut_ms: int | None, published_ms: int | None) -> str:
+def _held_back(why: str, cut_ms: int | None, state: TableState) -> str:
     reason = f"{why} with records before T"
     if cut_ms is not None:
         return f"{reason}: the cut goes no further than {format_timestamp(cut_ms)}"
-    stays = "" if published_ms is None else f", {format_timestamp(published_ms)} stays"
+    stays = "" if state.cut_ms is None else f", {format_timestamp(state.cut_ms)} stays"
     return f"{reason}: no cut is published{stays}"

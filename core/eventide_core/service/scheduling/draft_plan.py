@@ -30,18 +30,17 @@ PutPlan: TypeAlias = tuple[CompactionPlan, TableState]
 class DraftPlan:
     """A plan that is not on the timeline, the freshness it will reach, and what else its execution will do.
 
-    `state` is that of the table when it was drafted. `plan` has no operations if there is nothing to do. `strategy` is its
+    `state` is the table's when it was drafted. `plan` has no operations if there is nothing to do. `strategy` is its
     name for people. `predicted` is the freshness once it has run, if nothing is written meanwhile. `untouched_slices` counts
     the slices with log files that it leaves as they are. `notes` are sentences for the user about what it can't do.
 
-    `due` is the trigger's answer, None if the user requested a T; `published_ms` the cut that is published already;
-    `is_reached`: everything before the T that was requested is compacted already, and nothing is planned. `offending` are
-    log files with records of the future, which an exact cut can't retire. `is_for_later`: any engine may run the plan,
-    Hudi too. `beside` are the writes that are open, or were since the plan's instant: what they wrote is for a later
-    compaction. `waits_for` is what has to end before the plan can be made; its instant is a guess until then. `held` are the
-    slices that keep the watermark below T, the earliest first. `nothing` states why the table never has anything to compact.
-    `exactness` is that of the view, if an exact cut is requested that the published cut has reached. `put` is what the
-    scheduler has put, to be run at once.
+    `due` is the trigger's answer, None if the user requested a T. `is_reached`: everything before the T that was requested
+    is compacted already, and nothing is planned. `offending` are log files with records of the future, which an exact cut
+    can't retire. `is_for_later`: any engine may run the plan, Hudi too. `beside` are the writes that are open, or were since
+    the plan's instant: what they wrote is for a later compaction. `waits_for` is what has to end before the plan can be
+    made; its instant is a guess until then. `held` are the slices that keep the watermark below T, the earliest first.
+    `nothing` states why the table never has anything to compact. `exactness` is the view's, if an exact cut is requested
+    that the published cut has reached. `put` is what the scheduler has put, to be run at once.
     """
 
     state: TableState = field(repr=False, compare=False)
@@ -51,7 +50,6 @@ class DraftPlan:
     predicted: Freshness
     untouched_slices: int
     notes: tuple[str, ...]
-    published_ms: int | None
     is_reached: bool = False
     offending: tuple[OffendingLogFile, ...] = ()
     is_for_later: bool = False
@@ -84,8 +82,8 @@ class DraftPlan:
                 "no slice needs compacting, and Hudi can't run an empty plan; a compaction that runs at once "
                 "publishes the cut"
             )
-        if not self.plan.operations and self.plan.cut_ms == self.published_ms:
-            return f"everything before {format_timestamp(self.published_ms)} is compacted, and the cut is published"
-        if not self.plan.operations and self.waits_for is not None and self.published_ms is not None:
+        if not self.plan.operations and self.plan.cut_ms == self.state.cut_ms:
+            return f"everything before {format_timestamp(self.state.cut_ms)} is compacted, and the cut is published"
+        if not self.plan.operations and self.waits_for is not None and self.state.cut_ms is not None:
             return f"nothing to merge, and a new cut must wait: {self.waits_for}"
         return None

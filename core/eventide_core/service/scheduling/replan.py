@@ -1,6 +1,6 @@
 """Plan a compaction again in place: a plan that version 6 made visible can't be rolled back, not even after an upgrade.
 
-A writer may have appended to the slice that the plan begins (docs/invariants.md, step 2). The order of writes is that
+A writer may have appended to the slice that the plan begins (docs/invariants.md, step 2). It writes in the order
 of the run, which puts the new plan over the old one: `service/compaction/run.py`, step 2.
 """
 
@@ -71,8 +71,8 @@ class Replanner:
         completed = state.blocks_of_slices()
         if doubtful or not all(completed.accepts(instant) for fact in facts.log_facts for instant in fact.instants):
             return None
-        exact_ms = plan.cut_ms if plan.cut is CutMode.EXACT else None
-        selection = Selection(facts, len(op.compacted), op.fallback, op.reason, exact_ms)
+        threshold_ms = plan.cut_ms if plan.cut is CutMode.EXACT else None
+        selection = Selection(facts, len(op.compacted), op.fallback, op.reason, threshold_ms)
         slices = [s for s in state.view.latest_slices() if s.log_files]
         rules = self.facts.reader_rules(state, shape, slices)
         checked = self.facts.checked([selection], completed, shape)

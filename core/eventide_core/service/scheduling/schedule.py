@@ -42,7 +42,7 @@ D = TypeVar("D", bound=DraftPlan | None)
 
 @dataclass(frozen=True, slots=True)
 class CompactionScheduler:
-    """`check_merger` is that of the slice merger, which a dry run doesn't have. Picklable."""
+    """`check_merger` is the slice merger's check, which a dry run doesn't have. Picklable."""
 
     files: TableFiles
     drafter: CompactionDrafter
@@ -101,7 +101,7 @@ class CompactionScheduler:
         if not draft.is_to_put:
             return None
         self._check_merger(draft.state)
-        self._let_the_moment_pass(draft)
+        self._wait_out_clock_skew(draft)
         with suppress(LockLostError, MetadataTableBusyError, MissingFileError):
             put = self._put(draft, lambda _: None)
             return put if put is not None and put.is_to_put else None
@@ -126,7 +126,7 @@ class CompactionScheduler:
             # only briefly.
             draft = once_metadata_table_is_free(partial(make, state), self.files.clock, limit_ms)
             if draft.is_to_put:
-                self._let_the_moment_pass(draft)
+                self._wait_out_clock_skew(draft)
                 try:
                     draft = self._put(draft, make)
                 except (LockLostError, MetadataTableBusyError) as busy:
@@ -144,7 +144,7 @@ class CompactionScheduler:
                 waited_ms = self.files.clock.now_ms() - begin_ms
             state = self._load()
 
-    def _let_the_moment_pass(self, draft: DraftPlan) -> None:
+    def _wait_out_clock_skew(self, draft: DraftPlan) -> None:
         """Version 8 and later: waits until the draft's instant is longer ago than the clock skew.
 
         By then, a writer with an earlier instant has created its file, and the second check finds it. If such a write

@@ -13,8 +13,8 @@ class CompactionSettings:
     `wait_ms`: how long to wait for what is pending. `skew_ms`: by how much clocks of writers may differ. `is_exclusive`:
     no other engine runs the table's plans. `runs_foreign_plans`: eventide runs theirs. `streams_compact`: Hudi's streams may
     compact the table, too (`hudi_streams`). `max_left_overs` is the number of log files that an exact cut leaves in a slice
-    at most, `commits_retained` that of the commits that cleaning keeps. `index_type` is the index that the user states; None
-    if there is none. `codec` compresses base files.
+    at most, `commits_retained` the number of commits that cleaning keeps. `index_type` is the index that the user states;
+    None if there is none. `codec` compresses base files.
     """
 
     wait_ms: int

@@ -1,4 +1,4 @@
-"""The planner's facts of each slice: those of its log files, and which of them are above the quiet moment."""
+"""The planner's facts of each slice: its log files' facts, and which of them are above the quiet moment."""
 
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace

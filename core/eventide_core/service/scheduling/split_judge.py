@@ -115,4 +115,4 @@ def _split(selection: Selection) -> SplitSlice:
         tuple(fact.log_file for fact in facts) for facts in (selection.compacted, selection.left_overs, selection.above)
     )
     above_paths = frozenset(log.path for log in above)
-    return SplitSlice(_base_path(selection), merged, left_overs, selection.exact_ms, above_paths)
+    return SplitSlice(_base_path(selection), merged, left_overs, selection.threshold_ms, above_paths)

@@ -121,7 +121,7 @@ def _of_base(state: Committed, partition: str, name: str) -> Iterator[_Need]:
 def _of_listing(state: Committed, listed: Listing, sizes: Mapping[str, int]) -> Iterator[_Need]:
     """What the metadata table lists of archived writes.
 
-    Its size of a log file may be that of a write that was rolled back.
+    Its size of a log file may come from a write that was rolled back.
     """
     for partition, files in listed.items():
         for name, size in files.items():

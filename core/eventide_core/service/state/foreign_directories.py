@@ -45,7 +45,7 @@ def foreign_directories(
 
 
 def own_files(listing: Iterable[DataFile], timeline: Timeline, foreign: frozenset[str]) -> tuple[DataFile, ...]:
-    """The files but those of foreign directories. What a pending action has written stays: its rollback looks for it."""
+    """The files outside foreign directories. What a pending action has written stays: its rollback looks for it."""
 
     def is_foreign(file: DataFile) -> bool:
         return file.partition in foreign and (file.parsed is None or timeline.is_completed(file.parsed.instant))

@@ -52,12 +52,12 @@ class TableState:
 
     `archive` reads the archived timeline when it is asked. `commits` are the metadata of the completed writes, by requested
     time. `listing` are all base and log files, committed or not, `view` the slices that they make. `replaced_at` states when
-    a replacecommit replaced a file group. `ended` are the instants whose end is recorded: those of event-time compactions,
+    a replacecommit replaced a file group. `ended` are the instants whose end is recorded: of event-time compactions,
     and of what was undone.
     `schema_versions` are set if the schema evolves on read. `delete_marker`: see TableFiles. `undone` are the instants that
     rollbacks and restores undid: their blocks may still be in log files of version 6, also where no block rolls them
     back. `foreign` are the directories with data files that are not the table's; `listing` has none of their files but
-    those of actions that have not completed.
+    actions that have not completed.
     """
 
     config: TableConfig

@@ -380,7 +380,7 @@ class TableFiles:
         return self._completed(config, instant, self.codec.decode_savepoint)
 
     def schema_versions(self, commits: Mapping[str, CommitMetadata]) -> tuple[SchemaVersion, ...]:
-        """Hudi's internal schemas of the table, if its writes have one: those of the commits and of the history."""
+        """Hudi's internal schemas of the table, if its writes have one: from the commits and from the history."""
         texts = {
             m.extra_metadata[LATEST_SCHEMA_KEY] for m in commits.values() if m.extra_metadata.get(LATEST_SCHEMA_KEY)
         }
@@ -395,7 +395,7 @@ class TableFiles:
     def schema_history(self, commits: Container[str]) -> tuple[str, str] | None:
         """The path and text of the last history file of Hudi's internal schemas; None if there is none.
 
-        That of a write that has not completed does not count, if others are there.
+        The file of a write that has not completed does not count, if others are there.
         """
         paths = [e.path for e in self.storage.list(SCHEMA_DIRECTORY) if e.path.endswith(SCHEMA_COMMIT_SUFFIX)]
         completed = [path for path in paths if schema_commit_instant(path) in commits]

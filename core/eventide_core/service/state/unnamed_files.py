@@ -1,4 +1,4 @@
-"""Files in the directories of a table that no commit names, such as those of a copied partition, or a copied log file.
+"""Files in the directories of a table that no commit names, such as a copied partition's, or a copied log file.
 
 Stock Hudi's readers, and so eventide's, show the rows of such a file unless the table has a metadata table. A compaction
 would make these rows the table's for good. The commit of the instant in a file's name shows whose it is or, as version 6

@@ -37,7 +37,7 @@ class RecordedView:
     """A view as a file of the consumer has it, so that it can still be read when its instant has been archived.
 
     `paths` are its base files, from the table's root. `schema_as_of` is the requested time as of which its rows have their
-    columns, that of the last write that the view has.
+    columns, which is the time of the last write that the view has.
     """
 
     schema_as_of: str
@@ -52,7 +52,7 @@ class ConsumerFiles:
     consumer: str
 
     def __post_init__(self) -> None:
-        """Raises ConfigError for a name that can't be that of a directory on every storage."""
+        """Raises ConfigError for a name that can't name a directory on every storage."""
         if not _NAME.fullmatch(self.consumer):
             raise ConfigError(
                 f"consumer {self.consumer!r}: use up to 100 letters, digits, hyphens, underscores and dots, no dot first"
@@ -151,7 +151,7 @@ def consumers_of(storage: Storage) -> tuple[ConsumerFiles, ...]:
 
 
 def kept_for_consumers(storage: Storage, now_ms: int) -> frozenset[str]:
-    """The base files that consumers still need: those of the views that their states name, for as long as they ask."""
+    """The base files that consumers still need: the files of the views that their states name, for as long as they ask."""
     kept: set[str] = set()
     for files in consumers_of(storage):
         progress = files.progress()

@@ -112,7 +112,7 @@ class Transaction:
         return Fate.PENDING if states else Fate.GONE
 
     def _check(self, lease: Lease | None, put: list[Instant]) -> None:
-        """Checks the lease. If it was lost, withdraws those of the files that came too late, and raises LockError."""
+        """Checks the lease. If it was lost, withdraws the files that came too late, and raises LockError."""
         if lease is None:
             return
         try:

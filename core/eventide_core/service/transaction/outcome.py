@@ -50,7 +50,7 @@ class Outcome:
 
 
 def claim_outcome(storage: Storage, wanted: Outcome) -> Outcome:
-    """The claimed outcome: the wanted one, or that of an earlier claim."""
+    """The claimed outcome: the wanted one, or the outcome of an earlier claim."""
     if storage.put_if_absent(outcome_path(wanted.record), encoded_outcome(wanted.completion_time)):
         return wanted
     return _read(storage, wanted.record)
@@ -80,7 +80,7 @@ def instants_with_outcome(storage: Storage) -> frozenset[str]:
 def settled_outcomes(
     storage: Storage,
     timeline: Timeline,
-    borne: Collection[str],
+    in_use: Collection[str],
     now_ms: int,
     publishes: Callable[[str], bool],
 ) -> tuple[str, ...]:
@@ -89,9 +89,9 @@ def settled_outcomes(
     1. Completed: all but the last completed that published a cut, from which the archived cut is known. The archived
        timeline has the others.
     2. Attempts at it, and completed writes, which the archive has: all.
-    3. Undone: as soon as no file bears the instant (`borne` are those of the files), and a day has passed.
+    3. Undone: as soon as no file bears the instant (`in_use` are the files'), and a day has passed.
 
-    `publishes` returns whether an archived compaction published a cut. If there are very many outcomes, those of the
+    `publishes` returns whether an archived compaction published a cut. If there are very many outcomes, the ones of the
     earliest instants are judged, and the next call judges more.
     """
     completed: list[tuple[str, str]] = []
@@ -105,7 +105,7 @@ def settled_outcomes(
         ):
             settled.append(entry.path)
         elif is_of_undone(entry.path, entry.size):
-            if instant not in borne and entry.modified_ms <= now_ms - UNDONE_KEPT_MS:
+            if instant not in in_use and entry.modified_ms <= now_ms - UNDONE_KEPT_MS:
                 settled.append(entry.path)
         else:
             completed.append((_read(storage, instant).completion_time or "", instant))

@@ -20,7 +20,7 @@ from eventide_core.table.timeline.timeline import Timeline
 
 @dataclass(slots=True)
 class ArchivedFiles:
-    """`files` are those of `present` that archived writes wrote, each with the write that left most bytes of it.
+    """`files` are the files in `present` that archived writes wrote, each with the write that left most bytes of it.
 
     `left_overs` are the left-overs of archived compactions. `timeline` shows what is archived.
     """

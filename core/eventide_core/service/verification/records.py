@@ -63,7 +63,7 @@ class RecordsReader:
         same_bytes = partial(_have_same_bytes, self.audit)
         compared = run("comparing copies", same_bytes, list(_copies(facts)), lambda pair: pair[0])
         recorded = [(path, stat.file_size_bytes) for path, (_, stat, _) in sorted(facts.recorded_checksums.items())]
-        there = [(path, size) for path, size in recorded if path in facts.sizes and path not in facts.astray]
+        there = [(path, size) for path, size in recorded if path in facts.sizes and path not in facts.misplaced]
         summed = run("comparing checksums", partial(_checksum, self.audit), there, lambda pair: pair[0])
         pairs = [p for p in _compacted(facts, state) if (p.after.partition, p.after.file_id) not in unreadable]
         difference = partial(_difference, self.audit, shape)

@@ -149,7 +149,7 @@ class TimelineReader:
         )
 
     def _archives(self) -> tuple[ArchivedTimeline, ...]:
-        """The archived timeline; and on version 6 that of version 8 and later, which a downgrade leaves where it is."""
+        """The archived timeline; and on version 6 the one of version 8 and later, which a downgrade leaves where it is."""
         archives = [self.files.archive(self.config)]
         if not self.config.layout.needs_hudi_1:
             later = replace(self.config, version=_LATER_VERSION, timeline_path=_LATER_TIMELINE)

@@ -237,12 +237,14 @@ class WriteInstants:
             # A file that this process put too late may belong to no file slice.
             table = ListedTable.load(self.files)
             if self._is_gone(instant):
-                doomed = set(made())
-                doomed -= still_needed(self.files, table, doomed)
+                to_delete = set(made())
+                to_delete -= still_needed(self.files, table, to_delete)
                 listing = self.files.metadata_table.listing(()) if table.config.metadata_partitions else None
-                doomed -= {path_in(partition, name) for partition, names in (listing or {}).items() for name in names}
+                to_delete -= {
+                    path_in(partition, name) for partition, names in (listing or {}).items() for name in names
+                }
                 lease.check()
-                self.files.delete_all(sorted(doomed))
+                self.files.delete_all(sorted(to_delete))
                 remove_markers_and_heartbeat(self.files.storage, instant)
 
     def _is_gone(self, instant: str) -> bool:

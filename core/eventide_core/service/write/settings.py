@@ -94,7 +94,7 @@ def base_file_sizes(
 ) -> BaseFileSizes:
     """The target size of base files, and the limit below which a file counts as small.
 
-    The size of a record is that of the last write that made enough of base files; otherwise, the option's value.
+    The size of a record comes from the last write that made enough base files; otherwise, the option's value.
     Clusterings don't count, as in Hudi.
     """
     small_bytes = options.get(keys.SMALL_FILE_BYTES)

@@ -10,7 +10,7 @@ from eventide_core.table.records.schema import AvroSchema
 class CatalogDataset:
     """A dataset as the catalog has it. `schema` is an Avro schema, or None if there is none.
 
-    `properties` may contain those of others. `is_removed`: it was marked as deleted.
+    `properties` may contain others'. `is_removed`: it was marked as deleted.
     """
 
     schema: AvroSchema | None

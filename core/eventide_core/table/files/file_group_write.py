@@ -42,7 +42,7 @@ class FileGroupWrite:
     `partition` and `place`, out of the parts of all groups of the place. `number` distinguishes the groups of a write.
     `kind`: it gets log files, or one base file.
 
-    A log file's name contains `slice_instant`, which is that of its slice on version 6 and that of the write on version 8
+    A log file's name contains `slice_instant`, which is its slice's on version 6 and the write's on version 8
     and later; the first log file has the version `first_log_version`. `base_file` is the name of the slice's base file, if
     its instant is `slice_instant`, and `earlier_logs` are the names of the slice's log files under that instant, for the
     write stats of version 6. `filled_up` is the base file whose rows a new one begins with; None if it begins empty, and for

@@ -7,7 +7,7 @@
 A name is valid only if its parts print the same name: only the digits 0 to 9, no leading zero in the version, nothing
 after it. Base files aren't hidden. Native logs come with table version 10, and are refused.
 
-In table version 6 a log file's instant is that of its slice's base; from 8 on it is that of the delta commit that
+In table version 6 a log file's instant is its slice's base instant; from 8 on it is the instant of the delta commit that
 wrote it (or, for a left-over, of the compaction that placed it).
 """
 
@@ -64,7 +64,7 @@ class BaseFileName:
 class LogFileName:
     """The parts of a log file's name: `.<file_id>_<instant>.log.<version>_<write_token><suffix>`.
 
-    `instant` is that of its slice on version 6, and of its write on version 8 and later, which for a left-over is the
+    `instant` is its slice's on version 6, and its write's on version 8 and later, which for a left-over is the
     compaction. `version` counts from 1 under one instant; left-overs and carried tombstones on version 6 have 0.
     `write_token` is empty in a name without one. `suffix` is `.cdc` for a change log, else empty.
     """

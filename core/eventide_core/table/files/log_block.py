@@ -78,7 +78,7 @@ class LogBlock:
 
     @property
     def schema(self) -> AvroSchema:
-        """The schema in the header; that of an empty text, which is refused wherever it is used, if there is none."""
+        """The schema in the header; an empty text's, which is refused wherever it is used, if there is none."""
         return AvroSchema.of(self.header.get(HeaderKey.SCHEMA, ""))
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 class RepeatedKey:
     """Keys that occur more than once in the same way.
 
-    `count` is how many keys, `example` the least of them. `places` are file ids, `commit_times` those of its rows (empty if
+    `count` is how many keys, `example` the least of them. `places` are file ids, `commit_times` its rows' (empty if
     the table has no meta fields), both sorted. `is_same_version`: two of the rows are the same version of the record.
     """
 
@@ -32,7 +32,7 @@ class SliceAudit:
     """The findings in a whole slice. Paths are relative to the table's root.
 
     `unreadable`: why a file could not be read; nothing else is known of that file and of what needs it. `commit_times`:
-    those of the base file's rows, with their counts. `hidden_keys`: keys that the base file's footer, bloom filter, or
+    the times of the base file's rows, with their counts. `hidden_keys`: keys that the base file's footer, bloom filter, or
     key range excludes. `unstated_times`: keys of the base file with an event time outside the range that its footer states.
     `wrong_keys`: keys of the base file that its key fields don't give. `late_rows`: rows of the merged
     slice before the watermark that are not in the base file.

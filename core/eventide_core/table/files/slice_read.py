@@ -38,7 +38,7 @@ class LogWriters:
 
 @dataclass(frozen=True, slots=True)
 class BlockFilter:
-    """Which blocks of a log file count: those of completed instants, up to `until`.
+    """Which blocks of a log file count: blocks of completed instants, up to `until`.
 
     An instant before `timeline_start` has been archived, hence completed. One at or after it that is not among the
     `completed` is pending or was rolled back, and does not count. With `writers`, the reader checks the instants of the
@@ -70,7 +70,7 @@ class BlockFilter:
         ends_of_named = {path: ends[path] for path in named if path in ends}
         return replace(self, writers=replace(self.writers, of_logs=of_named, ends=ends_of_named))
 
-    def is_left_by_the_dead(self, log_path: str, offset: int) -> bool:
+    def is_abandoned(self, log_path: str, offset: int) -> bool:
         """Whether no completed write can have put the bytes from here on there, so that an append broke off in them.
 
         They are behind all that completed writes of the active timeline have left, and archived ones have left nothing
@@ -95,7 +95,7 @@ class SliceRead:
     `base_path` is None if no base file is read. `log_paths` are in reader order, each with how many of its bytes are read.
     Paths are relative to the table's root. `blocks` decides which blocks of the log files count.
 
-    `is_plain`: its rows are those of its base file, with the query's columns and types, so that any Parquet reader can read
+    `is_plain`: its rows are its base file's, with the query's columns and types, so that any Parquet reader can read
     them. `null_fields` are columns that the query shows as null, whatever the files hold. `whole`, of an increment: the
     slice as of its end, which has the columns that partial updates lack; None if that slice has been cleaned.
     """

@@ -76,7 +76,7 @@ class ColumnNames:
 
     `current` is the version with which the table is read. `in_files` has the columns of files by the number of their
     version: None if they have the names that are read; a text states why such a file can't be read. `of_commits` are the
-    versions that commits state of their base files, where they differ from those of their instants.
+    versions that commits state of their base files, where they differ from their instants'.
     """
 
     current: SchemaVersion

@@ -40,7 +40,7 @@ class EventTimeTexts:
     def source(self, field: str, schema: AvroSchema) -> str:
         """The field, with how its values are read: two figures are of the same event times if this is the same.
 
-        So figures from before a change of the settings are not used after it. Those of local times have a form of their own:
+        So figures from before a change of the settings are not used after it. Figures of local times have their own form:
         versions of eventide that took them for UTC named the zone of texts beside them.
         """
         if self == ISO_WITH_ZONE:

@@ -38,7 +38,7 @@ class RecordShape:
     `orders_deletes`, no delete has an ordering value, whatever its log block contains. `merger` is set under merge rule
     CUSTOM. `event_time_texts` is how a time without a zone is read. `column_names` is None if columns have one name
     in all files. Without `marks_local_times`, a new Parquet file has plain numbers for timestamps without a zone, as
-    those of Hudi before 1.1 do; a file that goes on from a base file has its form.
+    files of Hudi before 1.1 do; a file that goes on from a base file has its form.
     """
 
     schema: AvroSchema

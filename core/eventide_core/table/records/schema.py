@@ -28,8 +28,8 @@ class AvroSchema:
     """The schema of records: its exact `text`, JSON, and what was derived from it so far.
 
     Any text makes a schema: it is parsed when somebody asks, and only then refused. Schemas that `of` returns for one text
-    are one object while it is among the last ones in use, as those of a table's commits and of the thousand blocks of its
-    log files are. So what is derived once serves them all.
+    are one object while it is among the last ones in use, as the schemas of a table's commits and of the thousand blocks
+    of its log files are. So what is derived once serves them all.
     """
 
     text: str
@@ -97,7 +97,7 @@ class AvroSchema:
 
     @property
     def all_names(self) -> tuple[str, ...]:
-        """The names of all fields, including those of nested records."""
+        """The names of all fields, including the fields of nested records."""
         return tuple(_names_in(self.parsed))
 
     def is_nullable(self, name: str, option: str) -> bool:
@@ -191,8 +191,8 @@ def _shared(schema: AvroSchema) -> AvroSchema:
 class SchemaChanges:
     """The names of the top-level columns that a write changes in a table's schema.
 
-    `added` and `widened` are in the order of the schema after it, `dropped` in that of the one before. `renamed` are pairs
-    of the old and the new name, which are in none of the others.
+    `added` and `widened` are in the order of the schema after it, `dropped` in the order of the one before. `renamed` are
+    pairs of the old and the new name, which are in none of the others.
     """
 
     added: tuple[str, ...] = ()

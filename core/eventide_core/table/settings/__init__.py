@@ -1,1 +1,1 @@
-"""The content of hoodie.properties, and that of a new table's."""
+"""The content of hoodie.properties, also of a new table's."""

@@ -56,7 +56,7 @@ _REFUSED_PAYLOADS = {
     "ExpressionPayload": "computes records by the expressions of a MERGE INTO, which the table doesn't hold",
     "AWSDmsAvroPayload": "takes deletes from the column Op by code of its own",
     "MySqlDebeziumAvroPayload": (
-        "orders by places in MySQL's log; below version 9, Hudi 0.x compares those of log records as texts, and of two at "
+        "orders by places in MySQL's log; below version 9, Hudi 0.x compares places of log records as texts, and of two at "
         "one place Hudi 1.0 keeps the earlier row, Hudi 1.1 and 1.2 the later one"
     ),
 }
@@ -95,7 +95,7 @@ _STRATEGY_OF_MODE: dict[str | None, str] = {
 class MergeConfig:
     """How versions of a record merge, by a table's settings.
 
-    `rule` is the table's own, by which compactions merge. `reader_rules` are those of each kind of engine that reads the
+    `rule` is the table's own, by which compactions merge. `reader_rules` are the rules of each kind of engine that reads the
     table, `rule` among them (see TableConfig). `payload_class` is Hudi's, as written; None if the table states none.
     `ordering_fields` are empty without an order. `delete_marker`, `partial_update`, `orders_deletes` and `merger`: see
     RecordShape.

@@ -74,7 +74,7 @@ class MetadataTableStatus:
 
 @dataclass(frozen=True, slots=True)
 class MetadataTableFacts:
-    """The metadata table at one moment: its own `timeline`, and `data_timeline`, that of the table that it describes.
+    """The metadata table at one moment: its own `timeline`, and `data_timeline`, the timeline of the table it describes.
 
     `version` is its own, which Hudi 1.1 may raise above the table's. `partitions` are in use; `building` are those that
     Hudi is building.

@@ -73,7 +73,7 @@ class TableConfig:
     `ordering_fields`: compared one after another; empty without an order.
     `event_time_texts`: how texts of event times are read: as the table states, otherwise as the user does.
     `timeline_path`: the directory of the active timeline, relative to the table's root.
-    `metadata_partitions`: those of Hudi's metadata table that readers may use; empty if they must list directories.
+    `metadata_partitions`: the partitions of Hudi's metadata table that readers may use; empty if they must list directories.
     `properties`: the raw lines, unescaped.
     """
 

@@ -59,7 +59,7 @@ class LogBlockFormat(StrEnum):
 class WriteLayout:
     """The layout of files. Sizes are in bytes.
 
-    `log_block_format` is that of the data blocks; as many records go into one as, by their average size in memory, make
+    `log_block_format` is the format of data blocks; as many records go into one as, by their average size in memory, make
     `log_block_bytes_max`. `codec` is a config.ParquetCodec. A log file ends after the block with which it reaches
     `log_file_bytes_max`, and the next one begins. The bloom filter of a base file is designed for `bloom_entries` keys at a
     rate of false positives of `bloom_false_positives`, from 0 to 1. `notes_event_times`: records event times in the headers

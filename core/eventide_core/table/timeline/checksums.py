@@ -39,8 +39,8 @@ def with_checksums(
 class Checksums:
     """What a commit records to be compared with later; each part is empty if it records none.
 
-    `files` are the checksums of files by path, `extra` those of its extra metadata by key. `settings` and `options` are the
-    values of the table's settings by key, not checksums.
+    `files` are the checksums of files by path, `extra` of its extra metadata by key. `settings` and `options` are
+    the values of the table's settings by key, not checksums.
     """
 
     files: Mapping[str, str]

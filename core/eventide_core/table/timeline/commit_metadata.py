@@ -34,7 +34,7 @@ ALTER_SCHEMA = "ALTER_SCHEMA"
 EVENT_TIMES_KEY = "eventide.event.times"
 """Extra metadata of a commit by eventide: the field whose event times its write stats state, with how its texts are read
 (`EventTimeTexts.source`). The range in the stat of a
-log file is that of every record and delete in the file, none of them without an event time; a stat without a range says
+log file covers every record and delete in the file, none of them without an event time; a stat without a range says
 nothing."""
 
 _NO_COMMIT = (None, "", "null")  # Hudi's values for the first base file of a file group
@@ -83,7 +83,7 @@ class WriteStat(NamedTuple):
 
     @property
     def has_slice_below(self) -> bool:
-        """Whether the file was made from an earlier slice of its file group, that of `prev_commit`."""
+        """Whether the file was made from an earlier slice of its file group, which `prev_commit` names."""
         return self.prev_commit not in _NO_COMMIT
 
     @property

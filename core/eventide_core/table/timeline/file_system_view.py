@@ -5,7 +5,7 @@
    commit, as a downgrade from version 8 leaves them while a plan is pending, belongs to the slice below.
    8 and later: to the slice with the greatest base instant at or before the completion time of the instant in its name.
 3. A slice is visible if its base instant has completed. For readers, log files of a slice under a pending compaction
-   belong to the slice below it (Hudi's merged slices). Those of a pending resize of buckets have the rows of the old
+   belong to the slice below it (Hudi's merged slices). The ones of a pending resize of buckets have the rows of the old
    buckets once more, and don't count.
 4. Of two base files of one file group and instant, the one that the commit names counts. A lost attempt left the other.
 5. A change log belongs to the slice of the instant in its name, or of the last one before it.
@@ -62,7 +62,7 @@ class DataFile:
 class FileSystemView:
     """All file slices of committed data.
 
-    `slices` are those of each file group, by base instant; a group that was replaced is there until it is cleaned. File
+    `slices` are each file group's, by base instant; a group that was replaced is there until it is cleaned. File
     groups are in the order of partition and file ID. `overtaken` are base files of attempts that lost: the commit names
     another one of the same file group and instant.
     """

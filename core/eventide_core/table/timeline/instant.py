@@ -63,7 +63,7 @@ class Instant:
     """One action on the timeline, in one state. Times are Hudi's `yyyyMMddHHmmssSSS`, compared as strings.
 
     `requested_time` identifies it among all but savepoints, which have their commits'. `action` is as in the file name: a
-    compaction is `compaction` while pending and `commit` once completed. `state` is that of the file; on a Timeline, the
+    compaction is `compaction` while pending and `commit` once completed. `state` is the file's; on a Timeline, the
     latest one. `completion_time` is None while pending, and always in table version 6, which does not record it.
     """
 

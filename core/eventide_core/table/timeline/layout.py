@@ -10,7 +10,7 @@
                        slices, the others to the old ones
     left-over          version 0, which no writer uses             the instant of the compaction, which no write has
     inflight clean     repeats the plan                            is empty
-    formats            those of Hudi 0.x: commits in JSON, an      those of Hudi 1.x: commits in Avro, an archived
+    formats            of Hudi 0.x: commits in JSON, an            of Hudi 1.x: commits in Avro, an archived
                        archived timeline of log files, HFiles      timeline that is an LSM tree, HFiles of its own,
                        as HBase has them                           positions in log blocks, statistics of partitions
 
@@ -37,7 +37,7 @@ _COMPACTIONS = (Action.COMPACTION, Action.LOG_COMPACTION)
 
 
 class Layout(ABC):
-    """One of the two layouts; `layout_of` has that of a version."""
+    """One of the two layouts; `layout_of` has the layout of a version."""
 
     records_completion_times: ClassVar[bool]
     """Whether the timeline states when an action completed.
@@ -47,7 +47,7 @@ class Layout(ABC):
     """
 
     names_logs_by_write: ClassVar[bool]
-    """Whether the instant in the name of a log file is that of its write, not that of its slice.
+    """Whether the instant in the name of a log file is its write's, not its slice's.
 
     Version 6: no. Several writes may append to the file, and only the header of a block states whose it is; readers find the
     file in its slice even while that slice is only planned. An upgrade keeps these names. 8 and later: yes. Nobody else
@@ -81,7 +81,7 @@ class Layout(ABC):
 
     @abstractmethod
     def archive_path(self, timeline_path: str, properties: Mapping[str, str]) -> str:
-        """The directory of the archived timeline, which is in that of the active one.
+        """The directory of the archived timeline, which is in the directory of the active one.
 
         Version 6: `archived` unless `hoodie.archivelog.folder` names another; it may name the same directory. 8 and later:
         `history` unless `hoodie.timeline.history.path` does.
@@ -140,7 +140,7 @@ class Layout(ABC):
 
     @abstractmethod
     def may_be_left_over(self, log: LogFileName) -> bool:
-        """Whether the log file has the name of a left-over, if the instant in it is that of a compaction.
+        """Whether the log file has the name of a left-over, if the instant in it is a compaction's.
 
         Version 6: if it has version 0; others are of writers that saw the plan. 8 and later: any, since no writer uses that
         instant.

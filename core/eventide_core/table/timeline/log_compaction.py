@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 def counting_instants(instants: Sequence[str], merged: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
     """The instants whose blocks count, in reader order.
 
-    `instants` are those of the slice's blocks, without duplicates, in order of first appearance. `merged` maps the
+    `instants` are the slice's blocks', without duplicates, in order of first appearance. `merged` maps the
     instants of log compactions to the instants that they merged.
     """
     taken_by: dict[str, str] = {}

@@ -5,7 +5,7 @@ nothing on the table states its zone. But a file is put just after its time is t
 
 1. From version 8 on, a completed file just after its completion time. On version 6, which records none, the requested
    file of a write just after its requested time. A compaction may have an instant long before its file, and a savepoint
-   has that of its commit; these don't count.
+   has its commit's; these don't count.
 2. The difference between that time, taken as UTC, and the file's modification time is the zone's offset. Offsets are
    multiples of a quarter of an hour between -12 and +14 hours. Any other difference is ignored: the file was copied.
 3. Of the newest such files, the least offset counts. Instants that are too early are harmless, as a new one is later than

@@ -76,14 +76,14 @@ class LeftOver:
     on. `is_above`: it completed after the compaction's instant, so none of its records are merged. Such log files come
     last. From version 8 on, they belong to the new slice under their own names.
 
-    `merged_before_ms` is T if the log file contains records before T, or without event time, which an exact cut merges.
+    `threshold_ms` is T if the log file contains records before T, or without event time, which an exact cut merges.
     `delete_count` is its number of deletes; None if the plan does not state it, as plans of earlier versions of
     eventide.
     """
 
     log_file: PlannedLog
     new_name: str | None
-    merged_before_ms: int | None = None
+    threshold_ms: int | None = None
     delete_count: int | None = None
     is_above: bool = False
 
@@ -160,16 +160,14 @@ class PlannedOperation:
         return tuple(self.path_of(name) for name in (*self.new_log_names, self.new_base_name, *changes))
 
     @property
-    def merged_before_ms(self) -> Mapping[str, int]:
+    def early(self) -> Mapping[str, int]:
         """T for each left-over that is merged early, by its path; without the others."""
-        return {
-            left.log_file.path: left.merged_before_ms for left in self.left_overs if left.merged_before_ms is not None
-        }
+        return {left.log_file.path: left.threshold_ms for left in self.left_overs if left.threshold_ms is not None}
 
     @property
     def read_logs(self) -> tuple[PlannedLog, ...]:
         """The log files of which all or some records go into the new base file, in reader order."""
-        return self.compacted + tuple(left.log_file for left in self.left_overs if left.merged_before_ms is not None)
+        return self.compacted + tuple(left.log_file for left in self.left_overs if left.threshold_ms is not None)
 
     def path_of(self, name: str) -> str:
         """The path of a file of this slice's partition, relative to the table's root."""

@@ -24,8 +24,9 @@ class RollbackTarget:
 class RollbackRequest:
     """`deleted` are file names in the partition; `log_blocks` are log files whose blocks are rolled back, with sizes.
 
-    `base_instant` is that of the log files' slice: the command block goes into its next log file. `rolls_back_blocks`: it is
-    due although the plan names no log file, because the target had not recorded which ones it wrote.
+    `base_instant` is the instant of the log files' slice: the command block goes into its next log file.
+    `rolls_back_blocks`: it is due although the plan names no log file, because the target had not recorded which ones it
+    wrote.
     """
 
     partition: str

@@ -29,9 +29,9 @@ SAVED_BY: Final = "eventide"
 class SavepointMetadata:
     """Hudi's HoodieSavepointMetadata.
 
-    `files` are names of base and log files by partition: those of every slice as of the commit. `saved_by` names who made
-    it, `eventide` or what another engine's user stated. `saved_at_ms` is epoch milliseconds. `comments` are for people, but
-    for the lines of a tag.
+    `files` are names of base and log files by partition: the files of every slice as of the commit. `saved_by` names who
+    made it, `eventide` or what another engine's user stated. `saved_at_ms` is epoch milliseconds. `comments` are for people,
+    but for the lines of a tag.
     """
 
     saved_by: str

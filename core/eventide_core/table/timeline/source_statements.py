@@ -66,7 +66,7 @@ def statements_in(instant: str, extra_metadata: Mapping[str, str]) -> Iterator[S
 
 
 def is_repeated(key: str) -> bool:
-    """Whether the key of extra metadata is that of a repeated statement."""
+    """Whether the key of extra metadata belongs to a repeated statement."""
     return key.startswith(STATEMENT_PREFIX) and key.endswith(f".{_CARRIED}")
 
 

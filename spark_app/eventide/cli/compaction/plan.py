@@ -41,7 +41,7 @@ foreign_plans_option = stating(FOREIGN_PLANS, "--foreign-plans/--no-foreign-plan
 
 
 def plan_options(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of one compaction. Those of its T are passed to the verb, the others are in `settings`."""
+    """The options of one compaction. The options of its T are passed to the verb, the others are in `settings`."""
     return decorated(verb, (_BEFORE, click.option("--data-latency", **_LATENCY), *_OTHERS))
 
 

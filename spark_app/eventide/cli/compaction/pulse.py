@@ -1,7 +1,7 @@
 """Signs of life of the table service: a file for Kubernetes' probes, and messages for systemd's watchdog.
 
-The file is empty until the first round has ended, and then has the last round as JSON. Its modification time is that of the
-last sign of life: a round, a step of it, a finished task of a compaction, or the service waiting for the next round.
+The file is empty until the first round has ended, and then has the last round as JSON. It was modified at the last sign of
+life: a round, a step of it, a finished task of a compaction, or the service waiting for the next round.
 """
 
 import json

@@ -112,7 +112,7 @@ def serve(
 
 
 def _serve_fleet(settings: Settings, fleet: FleetSettings, rounds: int | None, pulse: Pulse, grace: int | None) -> int:
-    """Serves a fleet. Returns the exit code: 0 after a signal, otherwise that of the last round."""
+    """Serves a fleet. Returns the exit code: 0 after a signal, otherwise the last round's."""
     with ExitStack() as running, _stop_on_signal(pulse, grace) as ending:
         service = FleetService(fleet, _shared_engine(settings, running))
         exit_code, unmet = 0, _say_unmet(settings, service, ())

@@ -17,7 +17,7 @@ def clean(settings: Settings, table: str, retain_commits: int | None, dry_run: b
     """Delete files that nothing needs.
 
     Keeps each file of TABLE that a retained slice, a pending plan, a savepoint, or a link needs. hoodie.clean.policy and its
-    options set which slices are retained; by default, those of the last 10 commits. First rolls back what dead writers left.
+    options set which slices are retained; by default, of the last 10 commits. First rolls back what dead writers left.
     """
     with settings.table(table) as opened:
         result = opened.clean(retain_commits, dry_run=dry_run)

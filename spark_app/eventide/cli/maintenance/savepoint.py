@@ -61,7 +61,7 @@ def rollback(settings: Settings, table: str, instant: str, *, force: bool) -> No
     """Undo a pending or completed action.
 
     Deletes what the action at INSTANT of TABLE wrote, including links and copies. Refuses a write with a fresh heartbeat. A
-    write without a heartbeat, such as that of a Hudi writer that cleans eagerly, may be alive: it needs --force. Undoes a
+    write without a heartbeat, such as a write of a Hudi writer that cleans eagerly, may be alive: it needs --force. Undoes a
     completed action only if nothing else is lost.
     """
     with settings.table(table) as opened:

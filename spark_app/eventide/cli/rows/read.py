@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from eventide import Table
 from eventide.cli.argument_types import FilePath
-from eventide.cli.own_process import spare_pandas
+from eventide.cli.own_process import hide_pandas
 from eventide.cli.row_files import check_target, write_rows
 from eventide.cli.settings import Settings, common_options, option_help, stating, table_verb
 from eventide.options.queries import AS_OF, BEGIN, END, QUERY_TYPE, QueryType
@@ -93,7 +93,7 @@ def read(
         raise click.UsageError(f"--columns {columns!r} names no column: omit it for all of them")
     console = settings.console
     if not settings.wants_spark:
-        spare_pandas()
+        hide_pandas()
     opened = Table.open(table, settings.options)
     match kind:
         case QueryType.SNAPSHOT:

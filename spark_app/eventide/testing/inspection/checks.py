@@ -263,7 +263,7 @@ def commits_above(
     }
 
 
-def exact_ms(plan: CompactionPlan) -> int | None:
+def exact_threshold(plan: CompactionPlan) -> int | None:
     """The event time before which records of log files that stay are merged; None if only whole log files are merged."""
     return plan.cut_ms if plan.cut is CutMode.EXACT else None
 

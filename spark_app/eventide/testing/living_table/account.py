@@ -16,7 +16,7 @@ from eventide.testing.inspection.checks import (
     avro_records,
     check_split,
     commits_above,
-    exact_ms,
+    exact_threshold,
     known_commits,
     merged_commits,
 )
@@ -35,14 +35,14 @@ _WITHOUT_RECORD = ("clean", "rollback", "restore", "savepoint", "indexing")
 class Completed:
     """A write with its changes; or a compaction with its cut, what it merged, and how many log files its plan knew.
 
-    `above` counts those of the known log files that completed after its instant.
+    `above` counts the known log files that completed after its instant.
     """
 
     instant: str
     changes: tuple[Change, ...] = ()
     cut_ms: int | None = None
     merged: Mapping[str, int] | None = None
-    exact_ms: int | None = None
+    threshold_ms: int | None = None
     known: Mapping[str, int] = field(default_factory=dict[str, int])
     above: Mapping[str, int] = field(default_factory=dict[str, int])
 
@@ -55,7 +55,7 @@ class Completed:
         if self.merged is None:
             oracle.commit(self.instant, self.changes)
         else:
-            oracle.compact(self.cut_ms, self.merged, self.exact_ms, self.known, above=self.above)
+            oracle.compact(self.cut_ms, self.merged, self.threshold_ms, self.known, above=self.above)
 
 
 @dataclass(slots=True)
@@ -218,7 +218,7 @@ class Account:
             plan.instant,
             cut_ms=plan.cut_ms,
             merged=merged,
-            exact_ms=exact_ms(plan),
+            threshold_ms=exact_threshold(plan),
             known=known_commits(plan, merged, self.oracle, there, self.blocks),
             above=commits_above(plan, self.oracle, there, self.blocks, self._since_plan),
         )

@@ -310,7 +310,7 @@ class LivingTable:
                 untouched={path: file for path, file in self._before.items() if is_immutable(path)},
                 # An interrupted rollback leaves files until a process completes it.
                 rolled_back=() if pending_instants(files, "rollback") else account.rolled_back,
-                published_threshold_ms=max(cuts, default=None),
+                cut_ms=max(cuts, default=None),
                 operations=self._operations,
             )
         )

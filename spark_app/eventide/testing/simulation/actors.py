@@ -201,7 +201,7 @@ def _tag(turn: Turn) -> None:
         savepoints.delete_tag(name)
         return
     name = f"t{scene.ledger.now()}"
-    scene.tags[name] = savepoints.save_tag(name, instant=None, before_ms=None, comments="").instant
+    scene.tags[name] = savepoints.save_tag(name, instant=None, threshold_ms=None, comments="").instant
 
 
 def _consume(turn: Turn) -> None:
@@ -216,7 +216,7 @@ def _rebuild(turn: Turn) -> None:
 
 
 def _read(turn: Turn) -> None:
-    """A query whose requests lie between those of the others."""
+    """A query whose requests lie between the requests of others."""
     scene, application = turn.scene, turn.application
     since = scene.ledger.now()
     plan = application.queries.snapshot()

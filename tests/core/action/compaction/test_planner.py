@@ -177,11 +177,11 @@ def test_key_histories_are_asked_for_only_where_algebra_does_not_answer() -> Non
 def test_an_exact_cut_by_what_orders_the_versions_asks_for_no_histories_and_may_carry_deletes() -> None:
     rule = MergeRule.EVENT_TIME_ORDERING
     ordered = ReaderRules(rule, (rule,), is_base_file_index=False, orders_by_event_time=True)
-    exact = replace(selection(delete_count=1), exact_ms=25)
+    exact = replace(selection(delete_count=1), threshold_ms=25)
     assert exact.early == ()
     assert needed_histories(exact, ordered) is None
     assert unjudged(exact, ordered) == exact
-    with_early = replace(exact, exact_ms=1000)
+    with_early = replace(exact, threshold_ms=1000)
     assert with_early.early
     assert unjudged(with_early, ordered).carried_tombstones == 1
     for rules in (
@@ -190,7 +190,7 @@ def test_an_exact_cut_by_what_orders_the_versions_asks_for_no_histories_and_may_
         replace(ordered, readers=(rule, MergeRule.HUDI_0X_DEFAULT)),
     ):
         assert needed_histories(with_early, rules) is True
-    assert needed_histories(replace(with_early, exact_ms=None), ordered) is True
+    assert needed_histories(replace(with_early, threshold_ms=None), ordered) is True
 
 
 def test_a_split_that_merges_deletes_or_leaves_positions_needs_unique_keys() -> None:

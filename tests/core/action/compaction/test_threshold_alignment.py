@@ -7,6 +7,7 @@ import pytest
 
 from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.action.compaction.threshold_alignment import Alignment
+from eventide_core.action.freshness.freshness import not_below_cut
 from eventide_core.config import LinkChoice
 from eventide_core.errors import ConfigError
 
@@ -85,15 +86,16 @@ def aligned(threshold_ms: int) -> CompactionRequest:
 
 
 def test_t_is_the_start_of_its_day() -> None:
-    assert aligned(ms("2026-11-21T13:07Z")).threshold_at(0, None) == ms("2026-11-21T00:00Z")
-    assert aligned(ms("2026-11-21T13:07Z")).threshold_at(0, ms("2026-11-20T00:00Z")) == ms("2026-11-21T00:00Z")
+    assert aligned(ms("2026-11-21T13:07Z")).threshold_at(0) == ms("2026-11-21T00:00Z")
+    threshold_ms = aligned(ms("2026-11-21T13:07Z")).threshold_at(0)
+    assert not_below_cut(threshold_ms, ms("2026-11-20T00:00Z")) == threshold_ms
 
 
 def test_before_the_next_boundary_the_published_cut_is_what_stays_to_reach() -> None:
     published = ms("2026-11-21T12:00Z")
-    assert aligned(ms("2026-11-21T13:07Z")).threshold_at(0, published) == published
+    assert not_below_cut(aligned(ms("2026-11-21T13:07Z")).threshold_at(0), published) == published
 
 
 def test_asking_for_less_than_the_published_cut_compacts_up_to_that_cut() -> None:
     published = ms("2026-11-21T12:00Z")
-    assert aligned(ms("2026-11-21T11:00Z")).threshold_at(0, published) == published
+    assert not_below_cut(aligned(ms("2026-11-21T11:00Z")).threshold_at(0), published) == published

@@ -12,7 +12,7 @@ TAG = "month-end"
 
 def _tag(number: int, application: Application) -> str:
     instant = application.state().timeline.writes[number].requested_time
-    return application.savepoints.save_tag(TAG, instant=instant, before_ms=None, comments="").instant
+    return application.savepoints.save_tag(TAG, instant=instant, threshold_ms=None, comments="").instant
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: str(layout.version))

@@ -34,7 +34,7 @@ class _WithoutSavepoint(FaultyStorage):
 
 def test_a_tag_that_is_deleted_before_it_is_read_is_not_found() -> None:
     bench = _bench(9)
-    bench.process().savepoints.save_tag("t", instant=None, before_ms=None, comments="")
+    bench.process().savepoints.save_tag("t", instant=None, threshold_ms=None, comments="")
     racing = bench.process(_WithoutSavepoint(bench.storage))
     with pytest.raises(TagNotFoundError):
         racing.savepoints.tagged("t")

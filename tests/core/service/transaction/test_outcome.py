@@ -39,10 +39,10 @@ def storage(*outcomes: tuple[int, int | None], age_ms: int = UNDONE_KEPT_MS) -> 
 
 
 def settled(
-    made: MemoryStorage, active: Timeline, *, borne: tuple[int, ...] = (), published: tuple[int, ...] = ()
+    made: MemoryStorage, active: Timeline, *, in_use: tuple[int, ...] = (), published: tuple[int, ...] = ()
 ) -> set[int]:
     paths = settled_outcomes(
-        made, active, {t(n) for n in borne}, NOW_MS, lambda instant: int(instant[-2:]) in published
+        made, active, {t(n) for n in in_use}, NOW_MS, lambda instant: int(instant[-2:]) in published
     )
     return {int(str(instant_of(path))[-2:]) for path in paths}
 
@@ -70,7 +70,7 @@ def test_what_is_on_the_active_timeline_or_after_its_start_stays() -> None:
 
 def test_what_was_rolled_back_stays_for_a_day_and_while_a_file_bears_its_instant() -> None:
     assert settled(storage((10, None)), timeline(50)) == {10}
-    assert settled(storage((10, None)), timeline(50), borne=(10,)) == set()
+    assert settled(storage((10, None)), timeline(50), in_use=(10,)) == set()
     assert settled(storage((10, None), age_ms=UNDONE_KEPT_MS - 1), timeline(50)) == set()
 
 
