@@ -15,13 +15,13 @@ crash begins with the removal of the whole directory.
 
 from typing import Final
 
+from eventide_core.access.timeline_files import TimelineFiles
 from eventide_core.action.metadata_table.initialization import first_properties, new_file_groups
 from eventide_core.action.write.partition_forms import partition_mark
 from eventide_core.ports import Lease, MetadataLog, NewMetadataTable
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.service.transaction.action import Transaction
 from eventide_core.service.transaction.steps import Kind
-from eventide_core.service.transaction.timeline_files import TimelineFiles
 from eventide_core.table.files.table_path import INDEX_DEFINITIONS, METADATA_DIRECTORY
 from eventide_core.table.settings.properties import PROPERTIES_PATH
 from eventide_core.table.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat
