@@ -186,9 +186,8 @@ class TableFiles:
         names = tuple([e.path[start:] for e in entries if not e.is_directory])
         if self._timeline is None or self._timeline[0] != names or self._timeline[1].strays:
             timeline = active_timeline(
-                self.storage,
-                config.timeline_path,
-                names,
+                self.on_timeline(config),
+                filter(None, map(Instant.parse, names)),
                 lambda: self.archive(config),
                 self.codec.decode_commit,
                 are_plans_followed=config.layout.writers_follow_plans,
