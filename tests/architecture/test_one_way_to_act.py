@@ -8,7 +8,8 @@ from eventide_core.service.transaction.steps import FENCES, Kind
 from eventide_core.table.timeline.instant import State
 from support.reference_pages.step_texts import OTHER_FILES, STEPS
 
-SERVICE = Path(__file__).parents[2] / "core/eventide_core/service"
+CORE = Path(__file__).parents[2] / "core/eventide_core"
+SERVICE = CORE / "service"
 PUTS = {"put", "put_if_absent", "copy_if_absent", "link_if_absent", "open_output"}
 OF_A_TRANSACTION = "transaction/action"
 
@@ -35,7 +36,7 @@ def test_only_a_transaction_puts_a_file_of_a_timeline() -> None:
 
 def test_no_module_but_the_transaction_asks_for_the_path_of_an_instant_to_put_it() -> None:
     """`TimelineFiles` reads and deletes; what puts is `Transaction.put`, `put_each` and `replace_request`."""
-    source = (SERVICE / "transaction/timeline_files.py").read_text(encoding="utf-8")
+    source = (CORE / "access/timeline_files.py").read_text(encoding="utf-8")
     assert "put" not in {node.attr for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Attribute)}
 
 

@@ -1,1 +1,1 @@
-"""How the core and the adapters use a storage: requests side by side, and what takes several requests."""
+"""How the core and the adapters use a storage: requests side by side, what takes several requests, and timelines."""

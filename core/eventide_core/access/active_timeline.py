@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable
 
+from eventide_core.access.timeline_files import TimelineFiles
 from eventide_core.ports import ArchivedTimeline, Storage
 from eventide_core.table.timeline.archived_timeline import END_OF_TIME
 from eventide_core.table.timeline.checksums import CHECKSUMS_KEY
@@ -14,43 +15,42 @@ from eventide_core.table.timeline.timeline import Timeline
 
 
 def active_timeline(
-    storage: Storage,
-    directory: str,
-    names: Iterable[str],
+    files: TimelineFiles,
+    listed: Iterable[Instant],
     archive: Callable[[], ArchivedTimeline],
     decode: Callable[[bytes, str], CommitMetadata],
     *,
     are_plans_followed: bool = False,
     decode_savepoint: Callable[[bytes, str], SavepointMetadata] | None = None,
 ) -> Timeline:
-    """The timeline whose files in `directory` have these names (table/timeline/strays.py; `are_plans_followed`: there).
+    """The timeline whose files are of these instants (table/timeline/strays.py; `are_plans_followed`: there).
 
-    The archive and the records of undone instants are read only if these names leave something in doubt. Raises
+    The archive and the records of undone instants are read only if these leave something in doubt. Raises
     CorruptTimelineError if the archived timeline can't be read then.
     """
 
-    def boundary(listed: Collection[str]) -> str | None:
+    def boundary(active: Collection[str]) -> str | None:
         archived = (write.requested_time for write in archive().writes("", END_OF_TIME))
-        return next((time for time in archived if time not in listed), None)
+        return next((time for time in archived if time not in active), None)
 
     def is_of_another_engine(completed: Instant) -> bool:
-        path = f"{directory}/{completed.file_name}"
-        return CHECKSUMS_KEY not in decode(storage.read(path), path).extra_metadata
+        return CHECKSUMS_KEY not in decode(files.read(completed), files.path(completed)).extra_metadata
 
     def is_own_savepoint(completed: Instant) -> bool:
-        path = f"{directory}/{completed.file_name}"
-        return decode_savepoint is not None and decode_savepoint(storage.read(path), path).saved_by == SAVED_BY
+        if decode_savepoint is None:
+            return False
+        return decode_savepoint(files.read(completed), files.path(completed)).saved_by == SAVED_BY
 
     evidence = Evidence(
         boundary,
         lambda time: archive().find(time) is not None,
-        lambda: recorded_ends(storage).undone,
+        lambda: recorded_ends(files.storage).undone,
         is_of_another_engine,
-        lambda instant: storage.stat(f"{directory}/{instant.file_name}") is not None,
+        files.exists,
         are_plans_followed,
         is_own_savepoint,
     )
-    return timeline_of(filter(None, map(Instant.parse, names)), evidence)
+    return timeline_of(listed, evidence)
 
 
 def recorded_ends(storage: Storage) -> RecordedEnds:

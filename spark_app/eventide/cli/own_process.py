@@ -19,8 +19,9 @@ def claim() -> None:
 def hide_pandas() -> None:
     """Hides pandas while pyarrow looks for it, which it does once, with the first array of Python values.
 
-    A run on the local engine creates no DataFrame, and importing pandas takes longer than most verbs. If pyarrow needs
-    pandas later, it looks again. If pyarrow is not imported yet, this happens when it is.
+    A run on the local engine creates no DataFrame, and importing pandas is a fifth of the processor time of `eventide show`
+    (0.18 of 0.87 seconds). If pyarrow needs pandas later, it looks again. If pyarrow is not imported yet, this happens when
+    it is. A None in `sys.modules` doesn't hide it: pyarrow takes that for pandas.
     """
     if not _claimed or "pandas" in sys.modules:
         return

@@ -4,12 +4,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from eventide_adapters.format.avro.schema import arrow_schema
 from eventide_adapters.format.columns.event_times import event_times_ms
 from eventide_adapters.format.columns.field_path import type_at
-from eventide_adapters.format.parquet.footer_columns import require_sound_columns
+from eventide_adapters.format.parquet.footer_columns import require_sound_columns, stated_chunks
 from eventide_adapters.format.parquet.open_file import open_base
 from eventide_core.ports import Storage
 from eventide_core.table.records.event_time import DATE_DIGITS, UNREADABLE_DIGITS, EventTimeRange
@@ -32,16 +31,12 @@ class ParquetBaseContent:
                 # Hudi before 1.1 writes timestamps without a zone as plain numbers.
                 kind = type_at(field, {column.name: column.type for column in arrow_schema(shape.schema)})
             require_sound_columns(file.metadata, file.footer, f"base file {base_path}")
-            rows = [file.metadata.row_group(n) for n in range(file.metadata.num_row_groups)]
-            groups = [_statistics(group, field) for group in rows if group.num_rows]
-        if not groups:
-            return EventTimeRange(None, None)
-        if any(stats is None for stats in groups):
+            chunks = stated_chunks(file.metadata, field)
+        if chunks is None:
             return None
-        nulls = sum(stats.null_count for stats in groups if stats is not None)
-        raw = [
-            end for stats in groups if stats is not None and stats.has_min_max for end in (stats.min_raw, stats.max_raw)
-        ]
+        stated: list[Any] = [chunk.statistics for chunk in chunks]
+        nulls = sum(stats.null_count for stats in stated)
+        raw = [end for stats in stated if stats.has_min_max for end in (stats.min_raw, stats.max_raw)]
         if not raw:
             return EventTimeRange(None, None, nulls)
         if not _rises(kind, raw):
@@ -49,18 +44,6 @@ class ParquetBaseContent:
         numbers = pa.array(raw, pa.int32() if kind.bit_width == 32 else pa.int64())
         times: list[Any] = event_times_ms(numbers.view(kind), shape.event_time_texts).to_pylist()
         return EventTimeRange(min(times), max(times), nulls)
-
-
-def _statistics(group: pq.RowGroupMetaData, field: str) -> Any:
-    """The column's statistics; None if they are incomplete.
-
-    They are complete if they have the number of nulls and, for a column with values, the minimum and maximum.
-    """
-    column = next(c for c in map(group.column, range(group.num_columns)) if c.path_in_schema == field)
-    stats: Any = column.statistics
-    if stats is None or not stats.has_null_count or not (stats.has_min_max or stats.null_count == group.num_rows):
-        return None
-    return stats
 
 
 def _rises(kind: pa.DataType, raw: list[int]) -> bool:

@@ -8,17 +8,18 @@
 5. A block that would count but that eventide does not support raises an error: HFile and change data blocks, records with
    operations (table/records/operation_column.py).
 6. Every block names the write that it is of. If the caller reads a whole slice and knows the timeline, a block that
-   contradicts the timeline raises an error: its header is damaged, and skipping it would lose records (`_Headers`).
+   contradicts the timeline raises an error: its header is damaged, and skipping it would lose records.
 7. A torn block is left by an interrupted write, and readers skip it. A strict caller skips it only if it would not count
    even if it were whole, by the instant in its header. Otherwise, committed records would be lost.
 """
 
 import io
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field
 from functools import partial
+from itertools import chain
 from typing import Any, BinaryIO
 
 from eventide_adapters.format.avro.event_time_properties import without_event_times
@@ -42,7 +43,7 @@ from eventide_core.table.files.read_ahead import (
     ReadAhead,
     ReadRange,
 )
-from eventide_core.table.files.slice_read import BlockFilter
+from eventide_core.table.files.slice_read import BlockFilter, LogWriters
 from eventide_core.table.records.operation_column import refuse_operations
 from eventide_core.table.timeline.instant import is_instant_time
 from eventide_core.table.timeline.log_compaction import counting_instants
@@ -158,29 +159,24 @@ def counting_blocks(
     storage: Storage, logs: Sequence[tuple[str, int]], blocks: BlockFilter, *, is_strict: bool
 ) -> tuple[PlacedBlock, ...]:
     """The data and delete blocks that count, in reader order. `logs` are (path, size) in reader order."""
-    counting: list[PlacedBlock] = []
-    headers = _Headers(blocks)
+    written: Counter[tuple[str, str]] = Counter()
 
     def headers_of(number: int) -> Sequence[PlacedBlock]:
         path, size = logs[number]
         return list(read_headers(storage, path, size, is_strict=False, log_number=number))
 
-    for of_log in responses(storage, headers_of, range(len(logs))):
-        for placed in of_log:
-            kind = placed.block.block_type
-            if kind is BlockType.COMMAND:
-                target = rollback_target(placed)
-                counting = [earlier for earlier in counting if earlier.instant != target]
-                headers.roll_back(target)
-            elif kind is BlockType.CORRUPT:
-                if is_strict and _may_be_committed(placed, blocks):
-                    counting.append(placed)
-            else:
-                headers.add(placed)
-                if blocks.accepts(placed.instant):
-                    refuse_unknown(placed)
-                    counting.append(placed)
-    headers.require_writers([path for path, _ in logs])
+    def is_wanted(placed: PlacedBlock) -> bool:
+        if placed.block.block_type is BlockType.CORRUPT:
+            return is_strict and _may_be_committed(placed, blocks)
+        written[placed.path, placed.instant] += 1
+        if not blocks.accepts(placed.instant):
+            return not blocks.explains(placed.instant)
+        refuse_unknown(placed)
+        return True
+
+    counting = not_rolled_back(responses(storage, headers_of, range(len(logs))), is_wanted)
+    if blocks.writers is not None:
+        _require_writers(counting, written, [path for path, _ in logs], blocks, blocks.writers)
     for placed in counting:
         if placed.block.block_type is BlockType.CORRUPT:
             raise CorruptLogBlockError(
@@ -196,40 +192,45 @@ def counting_blocks(
     return tuple(placed for instant in counting_instants(tuple(of_instant), merged) for placed in of_instant[instant])
 
 
-class _Headers:
-    """The instants that a slice's blocks name, compared with those on the timeline."""
+def not_rolled_back(
+    of_logs: Iterable[Iterable[PlacedBlock]], is_wanted: Callable[[PlacedBlock], bool]
+) -> list[PlacedBlock]:
+    """The wanted blocks of log files, without those that a later command block rolls back.
 
-    def __init__(self, blocks: BlockFilter) -> None:
-        self._blocks = blocks
-        self._written: Counter[tuple[str, str]] = Counter()
-        self._unexplained: list[PlacedBlock] = []
+    Raises UnsupportedTableError for another command.
+    """
+    left: list[PlacedBlock] = []
+    for placed in chain.from_iterable(of_logs):
+        if placed.block.block_type is BlockType.COMMAND:
+            target = rollback_target(placed)
+            left = [earlier for earlier in left if earlier.instant != target]
+        elif is_wanted(placed):
+            left.append(placed)
+    return left
 
-    def add(self, placed: PlacedBlock) -> None:
-        """A data or delete block."""
-        if self._blocks.writers is None:
-            return
-        self._written[placed.path, placed.instant] += 1
-        if not self._blocks.explains(placed.instant):
-            self._unexplained.append(placed)
 
-    def roll_back(self, target: str) -> None:
-        """A command block rolls back the instant's blocks so far."""
-        self._unexplained = [placed for placed in self._unexplained if placed.instant != target]
+def _require_writers(
+    left: Iterable[PlacedBlock],
+    written: Mapping[tuple[str, str], int],
+    paths: Sequence[str],
+    blocks: BlockFilter,
+    writers: LogWriters,
+) -> None:
+    """Raises CorruptLogBlockError for a block of an unknown write, and for a log file without a write's block.
 
-    def require_writers(self, paths: Sequence[str]) -> None:
-        """Raises CorruptLogBlockError for a block of an unknown write, and for a log file without a write's block."""
-        if self._blocks.writers is None:
-            return
-        for placed in self._unexplained:
+    `written` counts the blocks of an instant in a log file, also those that were rolled back.
+    """
+    for placed in left:
+        if placed.block.block_type is not BlockType.CORRUPT and not blocks.explains(placed.instant):
             raise CorruptLogBlockError(
                 f"{placed.place}: its header has the instant {placed.instant}, which is not on the timeline, and no "
                 "block rolls it back; restore the file from a copy"
             )
-        for path in paths:
-            for instant, least in self._blocks.writers.of_logs.get(path, {}).items():
-                count = self._written[path, instant]
-                if count < least:
-                    raise CorruptLogBlockError(without_blocks(path, count, instant, least))
+    for path in paths:
+        for instant, least in writers.of_logs.get(path, {}).items():
+            count = written.get((path, instant), 0)
+            if count < least:
+                raise CorruptLogBlockError(without_blocks(path, count, instant, least))
 
 
 def _may_be_committed(placed: PlacedBlock, blocks: BlockFilter) -> bool:

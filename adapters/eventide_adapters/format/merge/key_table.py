@@ -22,7 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.columns.arrow_numpy import Numbers, to_arrow, to_numbers
+from eventide_adapters.format.columns.arrow_numpy import Flags, Numbers, to_arrow, to_numbers
 
 Prints = npt.NDArray[np.uint64]
 TablePlaces = npt.NDArray[np.int32]
@@ -141,6 +141,20 @@ class _Slots:
             goes_on = (self.prints[slot[other]] != prints[other]) & (places[other] >= 0)
             other = other[goes_on]
         return None
+
+
+def last_of_keys(codes: Numbers, key_count: int, is_wanted: Flags | None = None) -> Numbers:
+    """The place of each key's last wanted version, -1 if there is none. `codes` are the numbers of the versions' keys."""
+    places = np.arange(len(codes)) if is_wanted is None else np.flatnonzero(is_wanted)
+    last = np.full(key_count, -1, np.int64)
+    last[codes[places]] = places  # of several assignments to a key, the last one stays
+    return last
+
+
+def first_of_keys(codes: Numbers, key_count: int, is_wanted: Flags | None = None) -> Numbers:
+    """The place of each key's first wanted version, one beyond the last place if there is none."""
+    last = last_of_keys(codes[::-1], key_count, None if is_wanted is None else is_wanted[::-1])
+    return np.where(last < 0, len(codes), len(codes) - 1 - last)
 
 
 def _slots_for(count: int) -> int:

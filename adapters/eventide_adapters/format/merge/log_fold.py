@@ -28,7 +28,7 @@ from eventide_adapters.format.columns.arrow_numpy import Flags, Numbers, empty_a
 from eventide_adapters.format.log_file.ordering_values import LEAST, ordering_type, orderings_of, ranks
 from eventide_adapters.format.log_file.records import DataBlock, DeleteBlock, LogPart
 from eventide_adapters.format.merge.custom_fold import fold_custom
-from eventide_adapters.format.merge.key_table import KeyTable
+from eventide_adapters.format.merge.key_table import KeyTable, last_of_keys
 from eventide_adapters.format.merge.partial_fold import fold_partial, lacking_values, taken
 from eventide_core.errors import RecordDecodeError
 from eventide_core.table.records.custom_merger import CustomMerger
@@ -286,17 +286,14 @@ def _lacking(blocks: Sequence[LogPart], rows: pa.Table, shape: RecordShape) -> M
 
 def winners(codes: Numbers, key_count: int, log: _Log, rule: MergeRule) -> Numbers:
     """The position of each key's winner."""
-    positions = np.arange(len(codes))
-    winner = np.full(key_count, -1, np.int64)
     match rule:
         case MergeRule.COMMIT_TIME_ORDERING | MergeRule.CUSTOM:  # of CUSTOM, `reduced` has left one version of each key
-            np.maximum.at(winner, codes, positions)
-            return winner
+            return last_of_keys(codes, key_count)
         case MergeRule.EVENT_TIME_ORDERING:
-            return _greatest(codes, winner, positions, ranks(log.orderings), log.is_natural_delete)
+            return _greatest(codes, key_count, ranks(log.orderings), log.is_natural_delete)
         case MergeRule.HUDI_0X_OVERWRITE_WITH_LATEST:
             numbers = ranks(log.orderings)
-            greatest = _greatest(codes, winner, positions, numbers, log.is_natural_delete)
+            greatest = _greatest(codes, key_count, numbers, log.is_natural_delete)
             return _fold_one_by_one(codes, greatest, numbers, log, rule)
         case MergeRule.HUDI_0X_DEFAULT | MergeRule.HUDI_1_1_CUSTOM_PAYLOAD:
             raise AssertionError(f"{rule} does not apply to reads")
@@ -304,15 +301,13 @@ def winners(codes: Numbers, key_count: int, log: _Log, rule: MergeRule) -> Numbe
             assert_never(rule)
 
 
-def _greatest(codes: Numbers, winner: Numbers, positions: Numbers, order: Numbers, is_natural_delete: Flags) -> Numbers:
-    """Fills `winner`, all -1, with the last of the greatest versions after a key's last natural delete, or that delete."""
-    np.maximum.at(winner, codes[is_natural_delete], positions[is_natural_delete])
-    counts = positions > winner[codes]
-    greatest = np.full(len(winner), LEAST, np.int64)
+def _greatest(codes: Numbers, key_count: int, order: Numbers, is_natural_delete: Flags) -> Numbers:
+    """The last of the greatest versions after each key's last natural delete, or else this delete."""
+    deleted = last_of_keys(codes, key_count, is_natural_delete)
+    counts = np.arange(len(codes)) > deleted[codes]
+    greatest = np.full(key_count, LEAST, np.int64)
     np.maximum.at(greatest, codes[counts], order[counts])
-    is_best = counts & (order == greatest[codes])
-    np.maximum.at(winner, codes[is_best], positions[is_best])
-    return winner
+    return np.maximum(deleted, last_of_keys(codes, key_count, counts & (order == greatest[codes])))
 
 
 def _fold_one_by_one(codes: Numbers, winner: Numbers, order: Numbers, log: _Log, rule: MergeRule) -> Numbers:

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide_adapters.format.columns.arrow_numpy import Flags, Numbers, to_arrow
+from eventide_adapters.format.merge.key_table import first_of_keys, last_of_keys
 from eventide_core.table.records.record_shape import PartialUpdate
 
 Lacking: TypeAlias = Mapping[str, Flags]
@@ -71,16 +72,16 @@ def fold_partial(
     is_delete = rows < 0
     places = np.arange(len(versions))
     is_high = _high(keys, order[versions], is_natural)
-    winner = _last(keys, places, is_high, key_count)
-    deleted = _last(keys, places, is_high & is_delete, key_count)
-    first = _first(keys, places, is_high & (places > deleted[keys]), key_count)
+    winner = last_of_keys(keys, key_count, is_high)
+    deleted = last_of_keys(keys, key_count, is_high & is_delete)
+    first = first_of_keys(keys, key_count, is_high & (places > deleted[keys]))
     counts = (places >= first[keys]) & ~is_delete
     sources, still = dict[str, Numbers](), dict[str, Flags]()
     for name, flags in lacking.items():
         has = counts.copy()
         has[counts] = ~flags[rows[counts]]
-        source = _last(keys, places, has & is_high, key_count)
-        late = _first(keys, places, has, key_count)
+        source = last_of_keys(keys, key_count, has & is_high)
+        late = first_of_keys(keys, key_count, has)
         source = np.where((source < 0) & (late < len(places)), late, source)
         still[name] = source < 0
         sources[name] = rows[np.where(source < 0, winner, source)]
@@ -105,17 +106,3 @@ def _high(keys: Numbers, order: Numbers, is_natural: Flags) -> Flags:
     dense = np.unique(order, return_inverse=True)[1].astype(np.int64) + 1
     height = stretch * (len(keys) + 2) + np.where(is_natural, 0, dense)
     return np.asarray(height == np.maximum.accumulate(height), np.bool_)
-
-
-def _last(keys: Numbers, places: Numbers, mask: Flags, key_count: int) -> Numbers:
-    """The last of these places for each key; -1 if there is none."""
-    last = np.full(key_count, -1, np.int64)
-    np.maximum.at(last, keys[mask], places[mask])
-    return last
-
-
-def _first(keys: Numbers, places: Numbers, mask: Flags, key_count: int) -> Numbers:
-    """The first of these places for each key; one beyond the last place if there is none."""
-    first = np.full(key_count, len(places), np.int64)
-    np.minimum.at(first, keys[mask], places[mask])
-    return first

@@ -16,7 +16,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from eventide_adapters.format.log_file.blocks import PlacedBlock, read_headers, read_headers_of
+from eventide_adapters.format.log_file.blocks import PlacedBlock, not_rolled_back, read_headers, read_headers_of
 from eventide_adapters.format.log_file.delete_block import decode_delete_block
 from eventide_adapters.format.metadata_records.hfile import HFile
 from eventide_adapters.format.metadata_records.hudi_key_index import HudiKeyIndex
@@ -25,11 +25,11 @@ from eventide_adapters.format.metadata_records.records import Value, decode_valu
 from eventide_adapters.format.timeline.archived_lsm import archived_timeline
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_core.access.active_timeline import active_timeline
+from eventide_core.access.timeline_files import TimelineFiles
 from eventide_core.cure import Cure
 from eventide_core.errors import (
     CorruptBaseFileError,
     CorruptLogBlockError,
-    MissingFileError,
     NotAHudiTableError,
     RecordDecodeError,
     UnsupportedTableError,
@@ -37,7 +37,7 @@ from eventide_core.errors import (
 from eventide_core.ports import ArchivedTimeline, Storage
 from eventide_core.table.files.file_name import BaseFileName, LogFileName
 from eventide_core.table.files.file_slice import FileSlice
-from eventide_core.table.files.log_block import ROLLBACK_COMMAND, BlockType, HeaderKey
+from eventide_core.table.files.log_block import BlockType, HeaderKey
 from eventide_core.table.files.read_ahead import ReadRange
 from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.files.table_path import METADATA_DIRECTORY
@@ -45,15 +45,14 @@ from eventide_core.table.property_keys import (
     METADATA_PARTITIONS,
     METADATA_PARTITIONS_INFLIGHT,
     TABLE_VERSION,
-    TIMELINE_TIMEZONE,
 )
 from eventide_core.table.records.schema import AvroSchema
-from eventide_core.table.settings.metadata_table import REBUILD_CURE, RECORD_INDEX, MetadataTableFacts
+from eventide_core.table.settings.metadata_table import REBUILD_CURE, RECORD_INDEX, MetadataTableFacts, own_properties
 from eventide_core.table.settings.properties import (
     PROPERTIES_PATH,
+    has_utc_instants,
     names,
     parse_properties,
-    properties_bytes,
     settings_text,
 )
 from eventide_core.table.timeline.file_system_view import DataFile, FileSystemView
@@ -67,14 +66,14 @@ _SMALL_FILE_BYTES_MAX: Final = 1 << 20  # up to this size, one read costs less t
 class MetadataTableReader:
     """The metadata table at one moment. The paths are relative to the table's root.
 
-    If no partition is in use, the timeline may not exist.
+    `own_files` is its own timeline, which may not exist if no partition is in use, and `data_files` the table's timeline.
     """
 
     storage: Storage
     facts: MetadataTableFacts
-    timeline_path: str
     archive_path: str
-    data_timeline_path: str
+    own_files: TimelineFiles
+    data_files: TimelineFiles
     blocks: BlockFilter
     has_utc_instants: bool
     _small_files: dict[tuple[str, int], bytes] = field(default_factory=dict[tuple[str, int], bytes], repr=False)
@@ -86,16 +85,15 @@ class MetadataTableReader:
         version = int(properties.get(TABLE_VERSION, "0"))
         if not version:
             raise NotAHudiTableError(f"{storage.root}: {PROPERTIES_PATH} has no {TABLE_VERSION}")
-        own, data_layout = _own_properties(storage), layout_of(version)
+        own = own_properties(storage.read_range)
         stated = own.get(TABLE_VERSION, "")
         own_version = int(stated) if stated.isdecimal() else version
-        layout = layout_of(own_version)
-        timeline_path = f"{METADATA_DIRECTORY}/{layout.timeline_path(own)}"
-        archive_path = layout.archive_path(timeline_path, own)
-        timeline = _timeline(storage, timeline_path, layout, archive_path)
-        data_timeline_path = data_layout.timeline_path(properties)
-        data_archive_path = data_layout.archive_path(data_timeline_path, properties)
-        data_timeline = _timeline(storage, data_timeline_path, data_layout, data_archive_path)
+        layout, data_layout = layout_of(own_version), layout_of(version)
+        own_files = TimelineFiles(storage, f"{METADATA_DIRECTORY}/{layout.timeline_path(own)}")
+        archive_path = layout.archive_path(own_files.directory, own)
+        timeline = _timeline(own_files, layout, archive_path)
+        data_files = TimelineFiles(storage, data_layout.timeline_path(properties))
+        data_timeline = _timeline(data_files, data_layout, data_layout.archive_path(data_files.directory, properties))
         pending = {i.requested_time for i in data_timeline.pending}
         completed = {i.requested_time for i in timeline.completed}
         partitions, building = (
@@ -104,12 +102,16 @@ class MetadataTableReader:
         return cls(
             storage,
             MetadataTableFacts(own_version, partitions, building, timeline, data_timeline),
-            timeline_path,
             archive_path,
-            data_timeline_path,
+            own_files,
+            data_files,
             BlockFilter(frozenset(completed - pending), timeline.start),
-            properties.get(TIMELINE_TIMEZONE, "LOCAL").upper() == "UTC",
+            has_utc_instants(properties),
         )
+
+    @property
+    def timeline_path(self) -> str:
+        return self.own_files.directory
 
     @property
     def archive(self) -> ArchivedTimeline:
@@ -214,16 +216,11 @@ class MetadataTableReader:
 
     def data_schema(self) -> AvroSchema | None:
         """The Avro schema of the table, by the latest write of its active timeline that states one."""
-        return self._schema_of_writes(self.facts.data_timeline, self.data_timeline_path)
+        return _schema_of_writes(self.facts.data_timeline, self.data_files)
 
     def own_schema(self) -> AvroSchema | None:
         """The Avro schema of the metadata table's records, in the form of `data_schema`."""
-        return self._schema_of_writes(self.facts.timeline, self.timeline_path)
-
-    def _schema_of_writes(self, timeline: Timeline, directory: str) -> AvroSchema | None:
-        paths = (f"{directory}/{write.file_name}" for write in reversed(timeline.writes))
-        schemas = (HudiMetadataCodec().decode_commit(self.storage.read(path), path).schema for path in paths)
-        return next(filter(None, schemas), None)
+        return _schema_of_writes(self.facts.timeline, self.own_files)
 
     def block_instants(self, path: str, size: int) -> frozenset[str | None]:
         """The instants of the blocks of a log file, including torn ones; None for a header that states no instant."""
@@ -271,25 +268,25 @@ class MetadataTableReader:
         )
 
     def _log_blocks(self, file_slice: FileSlice) -> list[PlacedBlock]:
-        counting: list[PlacedBlock] = []
-        for number, log in enumerate(file_slice.log_files):
-            for block in read_headers_of(self._ranges(log.path, log.size), log.path, log.size, is_strict=True):
-                placed = PlacedBlock(log.path, number, block)
-                header = block.header
-                if block.block_type is BlockType.COMMAND:
-                    if header.get(HeaderKey.COMMAND_BLOCK_TYPE) != ROLLBACK_COMMAND:
-                        raise UnsupportedTableError(f"{placed.place}: an unknown command")
-                    target = header.get(HeaderKey.TARGET_INSTANT_TIME)
-                    counting = [earlier for earlier in counting if earlier.instant != target]
-                elif self.blocks.accepts(placed.instant):
-                    is_known = block.block_type in (BlockType.HFILE_DATA, BlockType.DELETE)
-                    if not is_known or HeaderKey.COMPACTED_BLOCK_TIMES in header:
-                        raise UnsupportedTableError(
-                            f"{placed.place}: {block.block_type.name} blocks and log compactions are not supported in the "
-                            f"metadata table; {REBUILD_CURE}"
-                        )
-                    counting.append(placed)
-        return counting
+        of_logs = (
+            [
+                PlacedBlock(log.path, number, block)
+                for block in read_headers_of(self._ranges(log.path, log.size), log.path, log.size, is_strict=True)
+            ]
+            for number, log in enumerate(file_slice.log_files)
+        )
+        return not_rolled_back(of_logs, self._is_wanted)
+
+    def _is_wanted(self, placed: PlacedBlock) -> bool:
+        if not self.blocks.accepts(placed.instant):
+            return False
+        kind = placed.block.block_type
+        if kind not in (BlockType.HFILE_DATA, BlockType.DELETE) or placed.merged_instants:
+            raise UnsupportedTableError(
+                f"{placed.place}: {kind.name} blocks and log compactions are not supported in the metadata table; "
+                f"{REBUILD_CURE}"
+            )
+        return True
 
     def _ranges(self, path: str, size: int) -> ReadRange:
         """Reads ranges of a file. A small file is read once, as a whole."""
@@ -339,15 +336,13 @@ def _deleted_keys(placed: PlacedBlock, storage: Storage) -> list[str]:
     return [str(key) for key in keys.to_pylist()]
 
 
-def _timeline(storage: Storage, path: str, layout: Layout, archive_path: str) -> Timeline:
-    names = [e.path.rpartition("/")[2] for e in storage.list(path) if not e.is_directory]
+def _timeline(files: TimelineFiles, layout: Layout, archive_path: str) -> Timeline:
+    listed = (instant for instant, _ in files.entries())
+    archive = partial(archived_timeline, files.storage, layout, archive_path)
+    return active_timeline(files, listed, archive, HudiMetadataCodec().decode_commit)
+
+
+def _schema_of_writes(timeline: Timeline, files: TimelineFiles) -> AvroSchema | None:
     decode = HudiMetadataCodec().decode_commit
-    return active_timeline(storage, path, names, lambda: archived_timeline(storage, layout, archive_path), decode)
-
-
-def _own_properties(storage: Storage) -> Mapping[str, str]:
-    try:
-        own = properties_bytes(storage.read_range, f"{METADATA_DIRECTORY}/{PROPERTIES_PATH}")
-        return parse_properties(own.decode(errors="replace"))
-    except MissingFileError:
-        return {}
+    schemas = (decode(files.read(write), files.path(write)).schema for write in reversed(timeline.writes))
+    return next(filter(None, schemas), None)

@@ -23,7 +23,7 @@ from eventide_adapters.format.columns.arrow_numpy import ArrowType
 from eventide_adapters.format.columns.field_path import column_at, top_level
 from eventide_adapters.format.log_file.blocks import counting_blocks
 from eventide_adapters.format.log_file.records import BlockReader, DataBlock
-from eventide_adapters.format.parquet.footer_columns import require_sound_columns
+from eventide_adapters.format.parquet.footer_columns import require_sound_columns, stated_chunks
 from eventide_adapters.format.parquet.legacy_calendar import LegacyCalendar
 from eventide_adapters.format.parquet.open_file import OpenBaseFile, open_base
 from eventide_core.errors import UnsupportedTableError
@@ -115,27 +115,20 @@ def table_ranges(storage: Storage, path: str, shape: RecordShape, columns: Colle
 
 def range_of_footer(footer: pq.FileMetaData, column: str, arrow: ArrowType) -> ColumnRange | None:
     """The range of a column as the statistics of its row groups state it; None if one of them does not."""
-    numbers = [n for n in range(footer.num_columns) if footer.schema.column(n).path == column]
-    if not numbers or (pa.types.is_floating(arrow) and not _knows_nan(footer)):
+    if pa.types.is_floating(arrow) and not _knows_nan(footer):
         return None
     if pa.types.is_temporal(arrow) and LegacyCalendar.of(footer) is not None:
         return None
-    span = ColumnRange(arrow)
-    for group in range(footer.num_row_groups):
-        chunk = footer.row_group(group).column(numbers[0])
-        stated = chunk.statistics
-        nulls = None if stated is None else stated.null_count
-        if stated is None or nulls is None:
-            return None
-        least = greatest = None
-        if nulls < chunk.num_values:
-            if not stated.has_min_max:
-                return None
-            least, greatest = _stated(stated.min_raw, arrow), _stated(stated.max_raw, arrow)
-            if least is None or greatest is None:
-                return None
-        span = widened(span, ColumnRange(arrow, least, greatest, chunk.num_values, nulls))
-    return span
+    chunks = stated_chunks(footer, column)
+    if chunks is None:
+        return None
+    of_chunks = [chunk.statistics for chunk in chunks]
+    raw = [end for stats in of_chunks if stats.has_min_max for end in (stats.min_raw, stats.max_raw)]
+    ends = [_stated(end, arrow) for end in raw]
+    if None in ends:
+        return None
+    values, nulls = sum(chunk.num_values for chunk in chunks), sum(stats.null_count for stats in of_chunks)
+    return ColumnRange.over(arrow, ends, values, nulls)
 
 
 def log_ranges(

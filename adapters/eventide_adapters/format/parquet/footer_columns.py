@@ -76,6 +76,26 @@ def _check_size_statistics(data: bytes, at: int, column: Any) -> None:
         raise ValueError(f"column {column.path} of type {column.physical_type} has the sizes of texts")
 
 
+def stated_chunks(metadata: pq.FileMetaData, column: str) -> list[Any] | None:
+    """The column's chunks of all row groups with rows; None if the file has no such column, or lacks statistics of one.
+
+    Statistics state the number of nulls and, of a chunk with values, the least and the greatest. `column` is a dotted path.
+    """
+    number = next((n for n in range(metadata.num_columns) if metadata.schema.column(n).path == column), None)
+    if number is None:
+        return None
+    groups = (metadata.row_group(n) for n in range(metadata.num_row_groups))
+    chunks: list[Any] = [group.column(number) for group in groups if group.num_rows]
+    return chunks if all(map(_is_stated, chunks)) else None
+
+
+def _is_stated(chunk: Any) -> bool:
+    stated = chunk.statistics
+    if stated is None or not stated.has_null_count:
+        return False
+    return bool(stated.has_min_max or stated.null_count == chunk.num_values)
+
+
 def require_columns(metadata: pq.FileMetaData, absent: Collection[str], place: str) -> None:
     """Raises CorruptBaseFileError if the file lacks one of these columns, but had it when it was written.
 

@@ -9,7 +9,6 @@ unusual, each is read singly, so that the error names the first wrong field.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 from itertools import chain, repeat
 from sys import intern
 from types import NoneType
@@ -97,9 +96,7 @@ def made_stats(
     file_ids, paths, prev_commits, base_files, prev_base_files = texts
     columns: list[Iterable[Any]] = [map(intern, file_ids), paths, partitions, _shared(prev_commits)]
     columns += [*counts, *numbers, _shared(base_files), prev_base_files, *times]
-    # Directly: the call of a named tuple takes as long again.
-    rows = zip(*columns, repeat(()), repeat(None), repeat(None), strict=False)
-    return list(map(partial(tuple.__new__, WriteStat), rows))
+    return list(map(WriteStat._make, zip(*columns, repeat(()), repeat(None), repeat(None), strict=False)))
 
 
 def _shared(texts: Iterable[str | None]) -> list[str | None]:

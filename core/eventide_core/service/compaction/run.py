@@ -19,6 +19,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 
+from eventide_core.access.timeline_files import delete_each
 from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.action.compaction.trigger import check_undoing, cure_of
 from eventide_core.action.freshness.freshness import NO_CUT
@@ -63,7 +64,6 @@ from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.service.transaction.action import Fate, Transaction
 from eventide_core.service.transaction.steps import Kind
-from eventide_core.service.transaction.timeline_files import delete_each
 from eventide_core.table.settings.metadata_table import RowChange
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.commit_metadata import DROPPED_INDEXES_KEY

@@ -34,6 +34,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from eventide_core.access.files import remove_tree
+from eventide_core.access.timeline_files import delete_each
 from eventide_core.action.compaction.change_capture import with_change_logs, writes_change_logs
 from eventide_core.action.compaction.trigger import check_pending_writes, check_undoing
 from eventide_core.cure import Cure
@@ -63,7 +64,6 @@ from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.service.transaction.action import Put
 from eventide_core.service.transaction.steps import Kind
-from eventide_core.service.transaction.timeline_files import delete_each
 from eventide_core.table.files.file_group_write import marker_directory
 from eventide_core.table.settings.metadata_table import RowChange
 from eventide_core.table.settings.table_config import TableConfig

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from eventide_core import config as keys
+from eventide_core.access.timeline_files import TimelineFiles, delete_each
 from eventide_core.action.compaction.trigger import check_undoing
 from eventide_core.action.maintenance.archive_planner import (
     ArchiveFacts,
@@ -32,7 +33,6 @@ from eventide_core.service.rollback.savepoint import settled_state
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.service.transaction.outcome import settled_outcomes
-from eventide_core.service.transaction.timeline_files import TimelineFiles, delete_each
 from eventide_core.table.property_keys import CREATE_SCHEMA
 from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.settings.table_config import TableConfig

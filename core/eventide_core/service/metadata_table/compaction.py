@@ -20,12 +20,12 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
+from eventide_core.access.timeline_files import TimelineFiles, delete_each
 from eventide_core.action.metadata_table.compaction import due_instant, old_slices, plan
 from eventide_core.errors import CorruptTimelineError, MissingFileError
 from eventide_core.ports import Engine, Lease, MetadataCodec, MetadataTable, MetadataTableState, Storage
 from eventide_core.service.transaction.action import Put, Transaction
 from eventide_core.service.transaction.steps import Kind
-from eventide_core.service.transaction.timeline_files import TimelineFiles, delete_each
 from eventide_core.table.files.file_group_write import heartbeat_path
 from eventide_core.table.files.file_slice import FileSlice, LogFile
 from eventide_core.table.files.table_path import METADATA_DIRECTORY

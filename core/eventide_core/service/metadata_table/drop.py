@@ -18,9 +18,9 @@ from collections.abc import Collection
 from typing import Final
 
 from eventide_core.access.files import remove_tree
+from eventide_core.access.timeline_files import delete_each
 from eventide_core.errors import LockError
 from eventide_core.ports import Lease, MetadataTable, Storage
-from eventide_core.service.transaction.timeline_files import delete_each
 from eventide_core.table.files.table_path import INDEX_DEFINITIONS, METADATA_DIRECTORY
 from eventide_core.table.property_keys import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
 from eventide_core.table.settings.properties import (

@@ -15,15 +15,15 @@ crash begins with the removal of the whole directory.
 
 from typing import Final
 
+from eventide_core.access.timeline_files import TimelineFiles
 from eventide_core.action.metadata_table.initialization import first_properties, new_file_groups
 from eventide_core.action.write.partition_forms import partition_mark
 from eventide_core.ports import Lease, MetadataLog, NewMetadataTable
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.service.transaction.action import Transaction
 from eventide_core.service.transaction.steps import Kind
-from eventide_core.service.transaction.timeline_files import TimelineFiles
 from eventide_core.table.files.table_path import INDEX_DEFINITIONS, METADATA_DIRECTORY
-from eventide_core.table.settings.properties import PROPERTIES_PATH
+from eventide_core.table.settings.metadata_table import OWN_PROPERTIES_PATH
 from eventide_core.table.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat
 from eventide_core.table.timeline.instant import Action, State
 from eventide_core.table.timeline.layout import layout_of
@@ -52,7 +52,7 @@ def make_metadata_table(
     if content.definitions is not None:
         storage.put(INDEX_DEFINITIONS, content.definitions)
     lease.check()
-    storage.put(f"{METADATA_DIRECTORY}/{PROPERTIES_PATH}", first_properties(name, new.version).encode())
+    storage.put(OWN_PROPERTIES_PATH, first_properties(name, new.version).encode())
     timeline = TimelineFiles(storage, f"{METADATA_DIRECTORY}/{layout.timeline_path({})}")
     metadata = CommitMetadata(stats, {SCHEMA_KEY: content.schema.text}, _OPERATION)
     commit = files.codec.encode_commit(metadata, new.version)

@@ -14,12 +14,12 @@ each name, so that a second run makes the same names. A log file that isn't comm
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from eventide_core.access.timeline_files import TimelineFiles
 from eventide_core.action.metadata_table.compaction import end_of_update
 from eventide_core.ports import MetadataCodec, MetadataLog, MetadataTable, MetadataUpdate, Storage
 from eventide_core.service.metadata_table.drop import drop_indexes
 from eventide_core.service.transaction.action import Transaction
 from eventide_core.service.transaction.steps import Kind
-from eventide_core.service.transaction.timeline_files import TimelineFiles
 from eventide_core.table.settings.metadata_table import MetadataTableFacts
 from eventide_core.table.timeline.checksums import with_checksums
 from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat, by_partition

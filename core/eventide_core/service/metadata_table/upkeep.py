@@ -26,6 +26,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+from eventide_core.access.timeline_files import TimelineFiles, delete_each
 from eventide_core.action.metadata_table.indexes import check_indexes, check_pending, check_record_index
 from eventide_core.config import METADATA_COMPACT_AFTER as COMPACT_AFTER
 from eventide_core.config import METADATA_TABLE as OPTION
@@ -60,7 +61,6 @@ from eventide_core.service.metadata_table.update import write_update
 from eventide_core.service.state.metadata_listing import actions_made_with
 from eventide_core.service.transaction.action import Transaction
 from eventide_core.service.transaction.steps import Kind
-from eventide_core.service.transaction.timeline_files import TimelineFiles, delete_each
 from eventide_core.table.files.file_name import BaseFileName, LogFileName, is_data_file
 from eventide_core.table.files.table_path import METADATA_DIRECTORY
 from eventide_core.table.property_keys import METADATA_PARTITIONS_INFLIGHT

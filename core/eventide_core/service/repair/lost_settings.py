@@ -15,7 +15,6 @@ from eventide_core.action.repair.repairs import Replacement
 from eventide_core.errors import (
     ConfigError,
     CorruptTimelineError,
-    MissingFileError,
     NotAHudiTableError,
     RefusedError,
     UnsupportedTableError,
@@ -30,13 +29,8 @@ from eventide_core.table.files.file_name import LogFileName
 from eventide_core.table.files.table_path import INDEX_DEFINITIONS, METADATA_DIRECTORY, PARTITION_MARK
 from eventide_core.table.records.event_time_texts import ZONE_KEY
 from eventide_core.table.records.schema import RECORD_KEY, AvroSchema
-from eventide_core.table.settings.properties import (
-    PROPERTIES_PATH,
-    parse_properties,
-    properties_bytes,
-    stored_properties,
-    table_checksum,
-)
+from eventide_core.table.settings.metadata_table import OWN_PROPERTIES_PATH, own_properties
+from eventide_core.table.settings.properties import PROPERTIES_PATH, stored_properties, table_checksum
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.archived_timeline import archive_log_number
 from eventide_core.table.timeline.checksums import Checksums
@@ -44,7 +38,6 @@ from eventide_core.table.timeline.file_system_view import DataFile
 from eventide_core.table.timeline.instant import Action, Instant
 from eventide_core.table.timeline.timeline import Timeline
 
-_OWN_PATH: Final = f"{METADATA_DIRECTORY}/{PROPERTIES_PATH}"
 _PARQUET_TAIL: Final = 8  # the length of the footer, and a magic word
 
 _HINTS: Final = {
@@ -211,22 +204,15 @@ def _of_merges(known: Mapping[str, KnownSetting], version: str) -> Iterator[str]
         yield from (keys.RECORD_MERGE_STRATEGY_ID, keys.PAYLOAD_CLASS_NAME)
 
 
-def _own_properties(files: TableFiles) -> Mapping[str, str]:
-    """The settings of the metadata table; none if it has no complete ones."""
-    try:
-        own = parse_properties(properties_bytes(files.storage.read_range, _OWN_PATH).decode(errors="replace"))
-    except MissingFileError:
-        return {}
-    return own if own.get(keys.TABLE_CHECKSUM) == table_checksum(own) else {}
-
-
 class _Evidence:
     """What the files of a table show of its settings."""
 
     def __init__(self, files: TableFiles, path: str, timeline: Timeline) -> None:
         self._files, self._path, self._timeline = files, path, timeline
         self._data = files.data_files()
-        self._own = _own_properties(files)
+        own = own_properties(files.storage.read_range)
+        is_complete = own.get(keys.TABLE_CHECKSUM) == table_checksum(own)
+        self._own: Mapping[str, str] = own if is_complete else {}
         self._schema: AvroSchema | None = None
         self._recorded: Mapping[str, str] = {}
         self._options: Mapping[str, str] = {}
@@ -317,7 +303,7 @@ class _Evidence:
                 self._recorded, self._options, self._recorded_by = recorded.settings, recorded.options, path
 
     def _of_metadata_table(self) -> Iterator[tuple[str, KnownSetting]]:
-        storage, path, own = self._files.storage, _OWN_PATH, self._own
+        storage, path, own = self._files.storage, OWN_PROPERTIES_PATH, self._own
         if own.get(keys.TABLE_VERSION):
             yield keys.TABLE_VERSION, KnownSetting(own[keys.TABLE_VERSION], path)
         if own.get(keys.TABLE_NAME, "").endswith("_metadata"):

@@ -12,6 +12,7 @@ others see. With log files on top of it, it can't be undone anymore, and `resume
 
 from dataclasses import dataclass, replace
 
+from eventide_core.access.timeline_files import delete_each
 from eventide_core.action.compaction.trigger import check_pending_writes
 from eventide_core.cure import Cure
 from eventide_core.errors import BusyError, InstantNotFoundError, PlanMismatchError, RefusedError
@@ -21,7 +22,6 @@ from eventide_core.service.rollback.compaction_files import made_files, remove_m
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.service.transaction.outcome import UNDONE_KEPT_MS, Outcome, claim_outcome, claimed_outcome
-from eventide_core.service.transaction.timeline_files import delete_each
 from eventide_core.table.files.file_group_write import heartbeat_path
 from eventide_core.table.timeline.instant import Action, Instant, State
 from eventide_core.table.timeline.outcome_file import outcome_path

@@ -10,6 +10,7 @@ the user names it (`undo`), and never by `undo_failed_writes`.
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from eventide_core.access.timeline_files import delete_each
 from eventide_core.action.compaction.trigger import check_undoing
 from eventide_core.action.maintenance.rollback_planner import UndoneWrite, built_on, check_nothing_is_lost
 from eventide_core.cure import Cure
@@ -32,7 +33,6 @@ from eventide_core.service.state.liveness import Liveness
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.service.transaction.outcome import is_undone
-from eventide_core.service.transaction.timeline_files import delete_each
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.instant import WRITE_ACTIONS, Action, Instant, State
 from eventide_core.table.timeline.plans import CompactionPlan

@@ -24,6 +24,7 @@ removed: step 3 claims no outcome, and in step 6 the requested file stays.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from eventide_core.access.timeline_files import delete_each
 from eventide_core.action.maintenance.rollback_planner import plan_rollback
 from eventide_core.errors import BusyError, InstantNotFoundError, StorageError
 from eventide_core.ports import AddedFile, FileChanges, Heartbeats, Lease
@@ -37,7 +38,6 @@ from eventide_core.service.state.table_files import TableFiles
 from eventide_core.service.transaction.action import Put, Transaction
 from eventide_core.service.transaction.outcome import Outcome, claim_outcome, is_undone, record_undone
 from eventide_core.service.transaction.steps import Kind
-from eventide_core.service.transaction.timeline_files import delete_each
 from eventide_core.table.files.file_name import LogFileName, path_in
 from eventide_core.table.files.log_block import ROLLBACK_COMMAND, BlockType, HeaderKey, encode_block
 from eventide_core.table.settings.metadata_table import RowChange

@@ -10,6 +10,7 @@ Deleting removes the pin first, so that the savepoint of a process that is pause
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from eventide_core.access.timeline_files import delete_each
 from eventide_core.action.compaction.trigger import check_undoing
 from eventide_core.action.maintenance.clean_planner import paths_of
 from eventide_core.action.maintenance.rollback_planner import check_cleaning
@@ -25,7 +26,6 @@ from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.service.transaction.action import Transaction
 from eventide_core.service.transaction.steps import Kind
-from eventide_core.service.transaction.timeline_files import delete_each
 from eventide_core.table.files.file_name import LogFileName
 from eventide_core.table.timeline.instant import Action, State
 from eventide_core.table.timeline.savepoint_metadata import (

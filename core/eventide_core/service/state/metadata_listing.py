@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 
+from eventide_core.access.timeline_files import TimelineFiles
 from eventide_core.action.metadata_table.initialization import made_with
 from eventide_core.ports import MetadataCodec, MetadataTableState, Storage
 from eventide_core.service.state.table_files import UNREADABLE_METADATA_TABLE, TableFiles
-from eventide_core.service.transaction.timeline_files import TimelineFiles
 from eventide_core.table.files.file_name import path_in
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.file_system_view import DataFile

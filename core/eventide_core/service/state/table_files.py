@@ -10,6 +10,7 @@ from typing import Final, TypeVar
 from eventide_core.access.active_timeline import active_timeline
 from eventide_core.access.files import discard
 from eventide_core.access.requests import Requests
+from eventide_core.access.timeline_files import TimelineFiles
 from eventide_core.cure import Cure
 from eventide_core.errors import (
     CorruptBaseFileError,
@@ -41,7 +42,6 @@ from eventide_core.service.state.data_directories import directories_of_data, is
 from eventide_core.service.transaction.action import Transaction
 from eventide_core.service.transaction.outcome import record_undone
 from eventide_core.service.transaction.steps import Kind
-from eventide_core.service.transaction.timeline_files import TimelineFiles
 from eventide_core.table.files.file_name import path_in
 from eventide_core.table.files.table_path import PARTITION_MARK
 from eventide_core.table.records.custom_merger import CustomMergers
@@ -186,9 +186,8 @@ class TableFiles:
         names = tuple([e.path[start:] for e in entries if not e.is_directory])
         if self._timeline is None or self._timeline[0] != names or self._timeline[1].strays:
             timeline = active_timeline(
-                self.storage,
-                config.timeline_path,
-                names,
+                self.on_timeline(config),
+                filter(None, map(Instant.parse, names)),
                 lambda: self.archive(config),
                 self.codec.decode_commit,
                 are_plans_followed=config.layout.writers_follow_plans,

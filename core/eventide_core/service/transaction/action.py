@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from eventide_core.access.files import discard
+from eventide_core.access.timeline_files import TimelineFiles
 from eventide_core.errors import LockError
 from eventide_core.ports import ArchivedTimeline, Lease
 from eventide_core.service.transaction.outcome import is_undone
 from eventide_core.service.transaction.steps import FENCES, Fence, Kind, first_state
-from eventide_core.service.transaction.timeline_files import TimelineFiles
 from eventide_core.table.timeline.archived_timeline import END_OF_TIME
 from eventide_core.table.timeline.instant import COMPLETED_ACTION, Action, Instant, State
 from eventide_core.table.timeline.outcome_file import record_of

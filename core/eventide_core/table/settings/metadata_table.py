@@ -1,11 +1,15 @@
 """What Hudi's metadata table has: its indexes, its timeline, and its state for people and for monitoring."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
 from eventide_core.cure import Cure
+from eventide_core.errors import MissingFileError
+from eventide_core.table.files.table_path import METADATA_DIRECTORY
+from eventide_core.table.settings.properties import PROPERTIES_PATH, ReadFileRange, parse_properties, properties_bytes
 from eventide_core.table.timeline.instant import Action
 from eventide_core.table.timeline.layout import Layout, layout_of
 from eventide_core.table.timeline.timeline import Timeline
@@ -20,6 +24,8 @@ EXPRESSION_INDEX_PREFIX: Final = "expr_index_"
 REBUILT_INDEXES: Final = (BLOOM_FILTERS, COLUMN_STATS, RECORD_INDEX)
 """The indexes that a rebuild can make besides `files`. `partition_stats` come with `column_stats`."""
 
+OWN_PROPERTIES_PATH: Final = f"{METADATA_DIRECTORY}/{PROPERTIES_PATH}"
+
 REBUILD_CURE: Final = f"rebuild the metadata table ({Cure.rebuild_metadata_table()}), which changes no data"
 
 BESIDE_REBUILD: Final = frozenset(
@@ -29,6 +35,15 @@ BESIDE_REBUILD: Final = frozenset(
 
 _GLOBAL_FILE_ID: Final = re.compile(r"record-index-\d+-\d+")
 _WRITING: Final = (Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT)
+
+
+def own_properties(read_range: ReadFileRange) -> Mapping[str, str]:
+    """The metadata table's settings, complete or not; none if it has no file of them. Raises ResourceLimitError."""
+    try:
+        own = properties_bytes(read_range, OWN_PROPERTIES_PATH)
+    except MissingFileError:
+        return {}
+    return parse_properties(own.decode(errors="replace"))
 
 
 def is_of_whole_table(file_id: str) -> bool:

@@ -12,7 +12,7 @@ from typing import Final
 
 from eventide_core.cure import Cure
 from eventide_core.errors import MissingFileError, NotAHudiTableError, ResourceLimitError
-from eventide_core.table.property_keys import DATABASE_NAME, TABLE_CHECKSUM, TABLE_NAME
+from eventide_core.table.property_keys import DATABASE_NAME, TABLE_CHECKSUM, TABLE_NAME, TIMELINE_TIMEZONE
 
 PROPERTIES_PATH = ".hoodie/hoodie.properties"
 BACKUP_PATH = f"{PROPERTIES_PATH}.backup"
@@ -124,6 +124,11 @@ def table_checksum(properties: Mapping[str, str]) -> str:
 def names(properties: Mapping[str, str], key: str) -> tuple[str, ...]:
     """The comma-separated names of a setting; none if it isn't set."""
     return tuple(part.strip() for part in properties.get(key, "").split(",") if part.strip())
+
+
+def has_utc_instants(properties: Mapping[str, str]) -> bool:
+    """Whether instants are UTC; otherwise, they are in the local time zone of whoever writes, Hudi's default."""
+    return properties.get(TIMELINE_TIMEZONE, "LOCAL").upper() == "UTC"
 
 
 def parse_properties(text: str) -> dict[str, str]:

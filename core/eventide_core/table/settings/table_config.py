@@ -16,7 +16,7 @@ from eventide_core.table.records.event_time_texts import ISO_WITH_ZONE, ZONE_KEY
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import DeleteMarker, PartialUpdate
 from eventide_core.table.settings.merge_config import MergeConfig
-from eventide_core.table.settings.properties import names, parse_properties
+from eventide_core.table.settings.properties import has_utc_instants, names, parse_properties
 from eventide_core.table.timeline.layout import Layout, layout_of
 
 _KEY_GENERATORS = ("", "SIMPLE", "COMPLEX", "TIMESTAMP", "TIMESTAMPBASED", "CUSTOM", "NONPARTITION", "NONPARTITIONED")
@@ -125,7 +125,7 @@ class TableConfig:
     @property
     def has_utc_instants(self) -> bool:
         """Whether instants are UTC; otherwise, they are in the local time zone of whoever writes, Hudi's default."""
-        return self.properties.get(keys.TIMELINE_TIMEZONE, "LOCAL").upper() == "UTC"
+        return has_utc_instants(self.properties)
 
     @property
     def identity_settings(self) -> Mapping[str, str]:

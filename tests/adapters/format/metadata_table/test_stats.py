@@ -197,9 +197,8 @@ def put_stats(storage: MemoryStorage, instant: str, stats: list[dict[str, Any]],
             )
             storage.put(f"{directory}/column_stats/.col-stats-{group:04d}-0_{instant}.log.1_0-1-2", block)
         else:
-            block = encode_block(
-                BlockType.COMMAND, {HeaderKey.INSTANT_TIME: instant, HeaderKey.COMMAND_BLOCK_TYPE: "0"}, b""
-            )
+            header = {HeaderKey.INSTANT_TIME: instant, HeaderKey.TARGET_INSTANT_TIME: instant}
+            block = encode_block(BlockType.COMMAND, header | {HeaderKey.COMMAND_BLOCK_TYPE: "0"}, b"")
             storage.put(f"{directory}/column_stats/.col-stats-{group:04d}-0_{instant}.log.1_0-1-2", block)
 
 

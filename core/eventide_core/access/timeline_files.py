@@ -22,7 +22,8 @@ class TimelineFiles:
 
     def entries(self) -> list[tuple[Instant, FileInfo]]:
         """The files of instants, as they are listed."""
-        listed = ((Instant.parse(entry.path.rpartition("/")[2]), entry) for entry in self.storage.list(self.directory))
+        files = (entry for entry in self.storage.list(self.directory) if not entry.is_directory)
+        listed = ((Instant.parse(entry.path.rpartition("/")[2]), entry) for entry in files)
         return [(instant, entry) for instant, entry in listed if instant is not None]
 
     def read(self, instant: Instant) -> bytes:
