@@ -7,7 +7,7 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Mapping
-from http.client import HTTPConnection, HTTPResponse
+from http.client import HTTPResponse, HTTPSConnection
 from itertools import count, islice
 from pathlib import Path
 from typing import Any
@@ -227,7 +227,7 @@ def test_the_active_name_node_changes_before_each_change_of_a_compaction(
     found = list(islice(life, 2))
     changes = count()
 
-    class FailingOver(HTTPConnection):
+    class FailingOver(HTTPSConnection):
         is_struck = False
 
         def request(self, method: str, url: str, *rest: Any, **more: Any) -> None:
@@ -245,7 +245,7 @@ def test_the_active_name_node_changes_before_each_change_of_a_compaction(
             return answer
 
     with monkeypatch.context() as patch:
-        patch.setattr("eventide_adapters.storage.hdfs.webhdfs.HTTPConnection", FailingOver)
+        patch.setattr("eventide_adapters.storage.hdfs.webhdfs.HTTPSConnection", FailingOver)
         found.append(next(life))
     assert next(changes) > 20
     for one, other in zip(found, known, strict=True):

@@ -21,6 +21,7 @@ from eventide_adapters.storage.guarantees import GUARANTEES
 from eventide_adapters.storage.objects.azure import AzureObjects
 from eventide_adapters.storage.open import open_storage
 from eventide_core.config import Options
+from support.faults.stores import shorten_pauses
 from support.run.command_line import run
 from support.servers.cloud_servers import AzureServer, GoogleServer
 from support.servers.s3_servers import S3Server
@@ -136,6 +137,7 @@ def test_a_clock_that_is_off_is_named_at_azure_and_google(
 
         return call
 
+    shorten_pauses(monkeypatch)
     monkeypatch.setattr(AioHttpTransport, "send", refuse(ClientAuthenticationError(TOO_OLD)))
     monkeypatch.setattr(GCSFileSystem, "call", refuse(RefreshError(NO_TOKEN)))  # type: ignore[no-untyped-call]
     server: AzureServer | GoogleServer = request.getfixturevalue(name)
