@@ -13,6 +13,7 @@ from eventide_core.config import Options
 from eventide_core.errors import StorageError, UnsafePathError
 from eventide_core.ports import Capability, Storage
 from support.doubles.metered import Cost, requests_counted
+from support.faults.stores import shorten_pauses
 from support.servers.faulty_proxy import Fault, FaultyProxy, faulty_proxy
 from support.servers.hdfs.mini_cluster import HdfsServer
 from support.servers.server_process import free_ports
@@ -31,21 +32,19 @@ def temporary_files(storage: Storage, server: HdfsServer) -> list[str]:
     return [entry["pathSuffix"] for entry in found["FileStatuses"]["FileStatus"]]
 
 
-def test_a_large_range_comes_in_pieces_and_is_the_same(
-    hdfs_with_symlinks: HdfsServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("eventide_adapters.storage.remote_streams._PIECE_BYTES", 64 << 10)
+def test_a_large_range_comes_in_pieces_and_is_the_same(hdfs_with_symlinks: HdfsServer) -> None:
     storage = storage_on(hdfs_with_symlinks)
-    data = bytes(range(251)) * 4096
+    data = bytes(range(251)) * (80 << 10)  # 20 MB, of which a request reads 8 MiB at most
     storage.put("file", data)
     assert storage.link_if_absent("file", "link", is_symbolic=True)
     cost = Cost()
     with requests_counted(cost):
         assert storage.read_range("link", 100, len(data)) == data[100:]
-    assert cost.requests > 2 * (len(data) // (64 << 10))
+    # For each of the three pieces, the NameNode names the target, then a DataNode.
+    assert (cost.requests, cost.received) == (9, len(data) - 100)
     with storage.open_input("file") as stream:
         stream.seek(70_001)
-        assert stream.read(600_000) == data[70_001:670_001]
+        assert stream.read(18_000_000) == data[70_001:18_070_001]
         storage.delete("file")
         with pytest.raises(StorageError, match="file"):
             stream.read(300_000)
@@ -128,7 +127,7 @@ def test_a_directory_one_may_not_write_to_can_do_nothing(hdfs: HdfsServer) -> No
 
 @pytest.fixture
 def proxy(hdfs_with_symlinks: HdfsServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultyProxy]:
-    monkeypatch.setattr("eventide_adapters.storage.hdfs.webhdfs._PAUSE_SECONDS", 0.01)
+    shorten_pauses(monkeypatch)
     with faulty_proxy(hdfs_with_symlinks.web_address) as found:
         yield found
 

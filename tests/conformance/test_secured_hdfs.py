@@ -7,6 +7,7 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Mapping
+from http.client import HTTPResponse, HTTPSConnection
 from itertools import count, islice
 from pathlib import Path
 from typing import Any
@@ -224,23 +225,28 @@ def test_the_active_name_node_changes_before_each_change_of_a_compaction(
     life = TableLife(there).chapters()
     known = list(islice(TableLife(Backend(f"memory://{uuid.uuid4().hex}", {}, LinkMode.COPY)).chapters(), 3))
     found = list(islice(life, 2))
-    changes, exchange = count(), WebHdfs._exchange
+    changes = count()
 
-    def failing_over(self: WebHdfs, method: str, url: str, *rest: Any) -> Any:
-        is_change = method != "GET" and "/webhdfs/v1" in url and "namenoderpcaddress" not in url
-        is_struck = is_change and next(changes) % every == 0  # the repeated request is let through
-        if is_struck and not is_answer_lost:
-            secured_hdfs.fail_over()
-        answer = exchange(self, method, url, *rest)
-        if is_struck and is_answer_lost and answer.error() is None:
-            secured_hdfs.fail_over()
-            raise ConnectionResetError("the active NameNode is gone")
-        return answer
+    class FailingOver(HTTPSConnection):
+        is_struck = False
 
-    monkeypatch.setattr(WebHdfs, "_exchange", failing_over)
-    monkeypatch.setattr("eventide_adapters.storage.hdfs.webhdfs._PAUSE_SECONDS", 0.1)
-    found.append(next(life))
-    monkeypatch.setattr(WebHdfs, "_exchange", exchange)
+        def request(self, method: str, url: str, *rest: Any, **more: Any) -> None:
+            is_change = method != "GET" and "/webhdfs/v1" in url and "namenoderpcaddress" not in url
+            self.is_struck = is_change and next(changes) % every == 0  # the repeated request is let through
+            if self.is_struck and not is_answer_lost:
+                secured_hdfs.fail_over()
+            super().request(method, url, *rest, **more)
+
+        def getresponse(self) -> HTTPResponse:
+            answer = super().getresponse()
+            if self.is_struck and is_answer_lost and answer.status < 400:
+                secured_hdfs.fail_over()
+                raise ConnectionResetError("the active NameNode is gone")
+            return answer
+
+    with monkeypatch.context() as patch:
+        patch.setattr("eventide_adapters.storage.hdfs.webhdfs.HTTPSConnection", FailingOver)
+        found.append(next(life))
     assert next(changes) > 20
     for one, other in zip(found, known, strict=True):
         for part, known_part in zip(one.as_with_copies(), other.as_with_copies(), strict=True):

@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 
 from eventide import Table
 from eventide.rows.reader import Rows
-from eventide_adapters.format.base_file import parquet
-from eventide_adapters.format.parquet import row_pages
+from eventide_adapters.format.parquet import output, row_pages
 from eventide_core.config import BLOOM_ENTRIES, BUCKETS, CLOCK_SKEW_MS, INDEX_TYPE
 from eventide_core.errors import NothingToDoError, RefusedError
 from eventide_core.table.timeline.plans import CutMode
@@ -113,8 +112,7 @@ SQL = (
 def small_row_groups() -> Iterator[None]:
     """Row groups of a few rows, so that there is something to skip within a file."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parquet, "_ROW_GROUP_BYTES", 1)
-        patch.setattr(parquet, "_BATCH_ROWS", 3)
+        patch.setattr(output, "ROW_GROUP_ROWS_MAX", 3)
         yield
 
 

@@ -30,19 +30,20 @@ _PAUSES_SECONDS: Final = (1.0, 3.0)  # so that three calls that time out end bef
 class MarkerCalls:
     """Calls `url`. `table` is the URI that events name, `marker` the name of its marker, which each event's id begins with.
 
-    `secret` signs, unless it is None. `sleep` waits between two calls.
+    `secret` signs, unless it is None. A call takes up to `timeout_seconds`. `sleep` waits between two calls.
     """
 
     url: str
     table: str
     marker: str
     secret: str | None
+    timeout_seconds: float = _TIMEOUT_SECONDS
     sleep: Callable[[float], None] = time.sleep
 
     def tell(self, event: MarkerEvent) -> None:
         request = self._request(event)
         for pause in (*_PAUSES_SECONDS, None):
-            failure, is_final = _call(request)
+            failure, is_final = _call(request, self.timeout_seconds)
             if failure is None:
                 return
             if pause is None or is_final:
@@ -99,10 +100,10 @@ class _NoRedirects(HTTPRedirectHandler):
         """None: the answer is an error then."""
 
 
-def _call(request: Request) -> tuple[str | None, bool]:
+def _call(request: Request, timeout_seconds: float) -> tuple[str | None, bool]:
     """Why the call failed, None if it didn't; and whether another try is of no use."""
     try:
-        with build_opener(_NoRedirects).open(request, timeout=_TIMEOUT_SECONDS) as answer:
+        with build_opener(_NoRedirects).open(request, timeout=timeout_seconds) as answer:
             answer.read(1)
     except HTTPError as error:
         error.close()

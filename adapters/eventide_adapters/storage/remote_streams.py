@@ -22,12 +22,12 @@ _PIECE_BYTES = 8 << 20
 _PIECES_AT_ONCE = 8
 
 
-def in_pieces(read: ReadRange, offset: int, length: int) -> bytes:
+def in_pieces(read: ReadRange, offset: int, length: int, *, piece_bytes: int = _PIECE_BYTES) -> bytes:
     """The range. Reads a large one by several concurrent requests, all of which have ended when this returns or raises.
 
     Raises the error of the first piece that fails, and sends no further requests.
     """
-    count = -(-length // _PIECE_BYTES)
+    count = -(-length // piece_bytes)
     if count <= 1:
         return read(offset, length)
     borders = [offset + length * place // count for place in range(count + 1)]

@@ -95,7 +95,7 @@ def test_a_secret_that_a_package_quotes_is_not_shown(monkeypatch: pytest.MonkeyP
         raise RuntimeError("403 for the key hidden-key")
 
     objects = FsspecObjects("bucket", "lake", (("account_key", "hidden-key"),), False)
-    monkeypatch.setattr(FsspecObjects, "_store", property(fail))
+    monkeypatch.setattr(Bucket, "cat_file", fail)
     with pytest.raises(StorageError, match=r"403 for the key \*\*\*") as refused:
         objects.read("file")
     assert refused.value.__cause__ is None

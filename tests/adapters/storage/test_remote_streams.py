@@ -1,6 +1,7 @@
 import io
 import random
 import threading
+from functools import partial
 from typing import BinaryIO
 
 import pytest
@@ -81,16 +82,13 @@ class Pieces:
                 self.under_way -= 1
 
 
-@pytest.fixture
-def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remote_streams, "_PIECE_BYTES", 1000)
+in_small_pieces = partial(in_pieces, piece_bytes=1000)
 
 
-@pytest.mark.usefixtures("small_pieces")
 @pytest.mark.parametrize(("offset", "length"), [(0, 1000), (7, 1001), (7, 2999), (500, 20_000), (123, 54_321)])
 def test_a_large_range_is_asked_for_in_pieces_that_are_exactly_it(offset: int, length: int) -> None:
     file = Pieces()
-    assert in_pieces(file.read, offset, length) == DATA[offset : offset + length]
+    assert in_small_pieces(file.read, offset, length) == DATA[offset : offset + length]
     asked = sorted(file.asked)
     assert max(size for _, size in asked) <= 1000
     assert [start for start, _ in asked] == [offset, *(start + size for start, size in asked)][:-1]
@@ -103,7 +101,6 @@ def test_the_settings_of_a_table_are_one_request() -> None:
     assert len(file.asked) == 1
 
 
-@pytest.mark.usefixtures("small_pieces")
 def test_several_pieces_are_under_way_at_a_time() -> None:
     together = threading.Barrier(4, timeout=60)
 
@@ -111,19 +108,17 @@ def test_several_pieces_are_under_way_at_a_time() -> None:
         together.wait()
         return DATA[offset : offset + length]
 
-    assert in_pieces(read, 0, 4000) == DATA[:4000]
+    assert in_small_pieces(read, 0, 4000) == DATA[:4000]
 
 
-@pytest.mark.usefixtures("small_pieces")
 @pytest.mark.parametrize("limit", [0, 500, 1000, 4321])
 def test_a_range_is_cut_where_the_file_ends(limit: int) -> None:
-    assert in_pieces(Pieces(limit).read, 0, 9000) == DATA[:limit]
+    assert in_small_pieces(Pieces(limit).read, 0, 9000) == DATA[:limit]
 
 
-@pytest.mark.usefixtures("small_pieces")
 def test_the_error_of_a_piece_is_that_of_the_read_which_leaves_nothing_under_way() -> None:
     file = Pieces(failing=400_000)
-    stream = open_ranges(len(DATA), lambda offset, length: in_pieces(file.read, offset, length))
+    stream = open_ranges(len(DATA), lambda offset, length: in_small_pieces(file.read, offset, length))
     assert stream.read(300_000) == DATA[:300_000]
     with pytest.raises(StorageError, match="are gone"):
         stream.read(300_000)

@@ -12,7 +12,6 @@ import pytest
 from eventide.engine_local import LocalEngine
 from eventide_adapters.format.parquet.threads import prefetch
 from eventide_adapters.lock.renewal import Renewal
-from eventide_adapters.storage import remote_streams
 from eventide_adapters.storage.remote_streams import in_pieces
 from eventide_core.access import threads
 from eventide_core.access.requests import responses
@@ -45,7 +44,7 @@ def _prefetch() -> list[int]:
 
 def _pieces() -> list[int]:
     data = bytes(range(7))
-    return [*in_pieces(lambda offset, size: data[offset : offset + size], 0, 7)]
+    return [*in_pieces(lambda offset, size: data[offset : offset + size], 0, 7, piece_bytes=1)]
 
 
 HAND_OVERS = pytest.mark.parametrize("hand_over", [_engine, _responses, _prefetch, _pieces])
@@ -59,7 +58,6 @@ def start(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[int, Start], S
         real, number = start_new_thread, iter(range(10**6))
         monkeypatch.setattr(threads, "start_new_thread", lambda *given: choose(next(number), real)(*given))
         monkeypatch.setattr(threads, "_PATIENCE_S", 0.001)
-        monkeypatch.setattr(remote_streams, "_PIECE_BYTES", 1)
 
     return replace
 

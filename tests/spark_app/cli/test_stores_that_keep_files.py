@@ -12,14 +12,16 @@ from typing import Any
 import botocore.auth
 import pytest
 from azure.core.exceptions import ClientAuthenticationError, HttpResponseError
+from azure.core.pipeline.transport import AioHttpTransport
+from gcsfs.core import GCSFileSystem
 from gcsfs.retry import validate_response
 from google.auth.exceptions import RefreshError
 
 from eventide_adapters.storage.guarantees import GUARANTEES
 from eventide_adapters.storage.objects.azure import AzureObjects
-from eventide_adapters.storage.objects.google import GoogleObjects
 from eventide_adapters.storage.open import open_storage
 from eventide_core.config import Options
+from support.faults.stores import shorten_pauses
 from support.run.command_line import run
 from support.servers.cloud_servers import AzureServer, GoogleServer
 from support.servers.s3_servers import S3Server
@@ -55,15 +57,15 @@ def test_google_with_a_retention_policy_is_refused_before_anything_of_the_table_
     fake_gcs: GoogleServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As Google answers; the emulator keeps no retention."""
-    call = GoogleObjects._call
+    call = GCSFileSystem.call
 
-    def keep(objects: GoogleObjects, method: str, path: str, *names: str, **parts: Any) -> Any:
+    def keep(client: GCSFileSystem, method: str, path: str, *names: str, **parts: Any) -> Any:
         if method == "DELETE":
             validate_response(403, RETAINED, path, names)
-        return call(objects, method, path, *names, **parts)
+        return call(client, method, path, *names, **parts)
 
     uri = fake_gcs.uri(uuid.uuid4().hex)
-    monkeypatch.setattr(GoogleObjects, "_call", keep)
+    monkeypatch.setattr(GCSFileSystem, "call", keep)
     line = refused(uri, fake_gcs.options, tmp_path)
     assert "gs://lake" in line
     assert "remove the retention, immutability policy or hold there" in line
@@ -135,9 +137,9 @@ def test_a_clock_that_is_off_is_named_at_azure_and_google(
 
         return call
 
-    monkeypatch.setattr(AzureObjects, "_ask", refuse(ClientAuthenticationError(TOO_OLD)))
-    monkeypatch.setattr(AzureObjects, "list_below", lambda objects, prefix, **_: objects.read_version(prefix))
-    monkeypatch.setattr(GoogleObjects, "_call", refuse(RefreshError(NO_TOKEN)))  # type: ignore[no-untyped-call]
+    shorten_pauses(monkeypatch)
+    monkeypatch.setattr(AioHttpTransport, "send", refuse(ClientAuthenticationError(TOO_OLD)))
+    monkeypatch.setattr(GCSFileSystem, "call", refuse(RefreshError(NO_TOKEN)))  # type: ignore[no-untyped-call]
     server: AzureServer | GoogleServer = request.getfixturevalue(name)
     line = refused(server.uri(uuid.uuid4().hex), server.options, tmp_path)
     assert "set this machine's clock by NTP" in line

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
+from s3fs import S3FileSystem
 
-from eventide_adapters.storage.objects.s3 import S3Objects
 from eventide_adapters.storage.open import open_storage
 from eventide_core.config import Options
 from support.run.command_line import run
@@ -187,12 +187,12 @@ def test_a_malformed_configuration_of_aws_is_wrong_input(
 def test_a_wrong_region_of_s3_is_wrong_input(code: str, moto: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """As Amazon answers; the servers of the tests know no regions."""
 
-    def refuse(objects: S3Objects, operation: str, **_: Any) -> dict[str, Any]:
-        del objects
+    def refuse(client: S3FileSystem, operation: str, **_: Any) -> dict[str, Any]:
+        del client
         answer: Any = {"Error": {"Code": code, "Message": "the region 'us-east-1' is wrong; expecting 'eu-west-1'"}}
         raise OSError(22, "the region 'us-east-1' is wrong") from ClientError(answer, operation)
 
-    monkeypatch.setattr(S3Objects, "_call", refuse)
+    monkeypatch.setattr(S3FileSystem, "call_s3", refuse)
     words = [word for key, text in moto.options.items() for word in ("--option", f"{key}={text}")]
     answer = run("show", f"s3://lake/{uuid.uuid4().hex}", *words)
     assert answer.exit_code == 2

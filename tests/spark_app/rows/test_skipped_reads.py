@@ -11,10 +11,8 @@ import pytest
 
 from eventide import Table
 from eventide.bootstrap import assemble
-from eventide.rows import reader
 from eventide.rows.reader import Rows
-from eventide_adapters.format.base_file import parquet
-from eventide_adapters.format.parquet import open_file, row_pages
+from eventide_adapters.format.parquet import open_file, output, row_pages
 from eventide_core.config import BLOOM_ENTRIES, BUCKETS, CLOCK_SKEW_MS, INDEX_TYPE
 from support.doubles.counting_storage import CountingStorage
 from support.values.columns import schema_of
@@ -29,8 +27,7 @@ OPTIONS: dict[str, str] = {BLOOM_ENTRIES: "1000", CLOCK_SKEW_MS: "1"}
 @pytest.fixture(autouse=True)
 def small_row_groups() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parquet, "_ROW_GROUP_BYTES", 1)
-        patch.setattr(parquet, "_BATCH_ROWS", 100)
+        patch.setattr(output, "ROW_GROUP_ROWS_MAX", 100)
         patch.setattr(row_pages, "_ROWS_MIN", 0)
         patch.setattr(open_file, "_AT_ONCE_BYTES_MAX", 0)  # so that small files are read as large ones are
         yield
@@ -155,8 +152,7 @@ def test_a_base_row_that_wins_over_the_log_is_not_skipped(tmp_path: Path) -> Non
 
 def test_a_limit_opens_one_slice_and_decodes_one_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A base file of several batches, not prefetched; slices behind it are not opened; a count reads footers."""
-    monkeypatch.setattr(parquet, "_BATCH_ROWS", 1 << 17)
-    monkeypatch.setattr(reader, "_FEW_ROWS", 100)
+    monkeypatch.setattr(output, "ROW_GROUP_ROWS_MAX", 1 << 20)
     decoded: list[int] = []
     whole = open_file.OpenBaseFile.batches
 
@@ -168,14 +164,14 @@ def test_a_limit_opens_one_slice_and_decodes_one_batch(tmp_path: Path, monkeypat
     monkeypatch.setattr(open_file.OpenBaseFile, "batches", counted_rows)
     table = made(tmp_path, "SIMPLE")
     for part in range(4):
-        table.bulk_insert(records(range(part * 1000, part * 1000 + 1000), part, seed=part))
+        table.bulk_insert(records(range(part * 10_000, part * 10_000 + 10_000), part, seed=part))
     table, storage = counted(table)
     asking: list[tuple[Callable[[Rows], int], int]] = [
-        (lambda rows: rows.head(20).num_rows, 100),
-        (lambda rows: rows.limit(20).to_arrow(["id"]).num_rows, 100),
-        (lambda rows: sum(batch.num_rows for batch in rows.limit(20).to_batches()), 100),
+        (lambda rows: rows.head(20).num_rows, 4096),
+        (lambda rows: rows.limit(20).to_arrow(["id"]).num_rows, 4096),
+        (lambda rows: sum(batch.num_rows for batch in rows.limit(20).to_batches()), 4096),
         (lambda rows: rows.limit(20).count(), 0),
-        (lambda rows: rows.limit(20).count(f"ms >= {EPOCH_MS}"), 1000),
+        (lambda rows: rows.limit(20).count(f"ms >= {EPOCH_MS}"), 10_000),
     ]
     for ask, most_decoded in asking:
         decoded.clear()
@@ -183,8 +179,9 @@ def test_a_limit_opens_one_slice_and_decodes_one_batch(tmp_path: Path, monkeypat
         assert ask(table.snapshot()) == 20
         assert sum(decoded) <= most_decoded
         assert len(data_files(storage)) == 1
-    assert [table.snapshot().limit(most).count() for most in (0, 1000, 3999, 4000, 9999)] == [0, 1000, 3999, 4000, 4000]
-    assert table.snapshot().limit(2500).to_arrow().num_rows == 2500
+    for most in (0, 10_000, 39_999, 40_000, 99_999):
+        assert table.snapshot().limit(most).count() == min(most, 40_000)
+    assert table.snapshot().limit(25_000).to_arrow().num_rows == 25_000
 
 
 MOVES = {

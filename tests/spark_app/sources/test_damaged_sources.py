@@ -18,6 +18,7 @@ from eventide.sources.rows import read_rows
 from eventide.sources.schema_file import read_schema
 from eventide.sources.source import Dialect, Format, Source
 from eventide_core.errors import EventideError
+from support.doubles.trickle import Trickle
 
 _TYPES: Final[dict[str, pa.DataType]] = {"id": pa.int64(), "name": pa.string(), "amount": pa.float64()}
 
@@ -101,16 +102,15 @@ def test_a_damaged_schema_file_is_refused_with_words(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("block_bytes", [1, 3, 8, 1 << 20])
-def test_csv_is_divided_at_the_ends_of_rows(block_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_csv_is_divided_at_the_ends_of_rows(block_bytes: int) -> None:
     """A block at a time gives what Arrow reads in the whole file, or the same refusal."""
-    monkeypatch.setattr(csv_batches, "_BLOCK_BYTES", block_bytes)
     agreed = 0
     for seed in range(300):
         random_ = random.Random(seed)
         cells = ["a", "", '"b, c"', '"d\ne"', '"f""g"', 'h"i', '"j"k', '"\r\n"', '""', '"l"" "']
         lines = [",".join(random_.choices(cells, k=2)) for _ in range(random_.randrange(1, 9))]
         text = ("id,name\n" + random_.choice(["\n", "\r\n", "\r", "\n\n"]).join(lines)).encode()
-        source = Source("x.csv", Format.CSV, lambda text=text: io.BytesIO(text))  # type: ignore[misc]
+        source = Source("x.csv", Format.CSV, lambda text=text: Trickle(text, block_bytes))  # type: ignore[misc]
         options = pyarrow.csv.ParseOptions(newlines_in_values=True)
         expected = pyarrow.csv.read_csv(
             io.BytesIO(text + b"\n"),

@@ -6,13 +6,12 @@ import json
 from typing import Any
 
 import pyarrow as pa
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventide.sources import csv_batches, json_batches
 from eventide.sources.rows import read_rows
 from eventide.sources.source import Dialect, Format, Source
+from support.doubles.trickle import Trickle
 
 CELLS = st.sampled_from(
     ["", "a", "NULL", "nan", "007", " x ", 'q"q', "l1\nl2", "é", "1", "2.5", "true", "2026-03-01", ",", "long " * 20]
@@ -20,16 +19,8 @@ CELLS = st.sampled_from(
 ROWS = st.lists(st.tuples(CELLS, CELLS), min_size=1, max_size=30)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _small_blocks() -> Any:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(csv_batches, "_BLOCK_BYTES", 64)
-        patch.setattr(json_batches, "_CHUNK_BYTES", 64)
-        yield
-
-
 def read(kind: Format, data: bytes, declared: Any) -> pa.Table:
-    return read_rows([Source("x", kind, lambda: io.BytesIO(data))], lambda _: declared, Dialect()).rows
+    return read_rows([Source("x", kind, lambda: Trickle(data, 64))], lambda _: declared, Dialect()).rows
 
 
 @settings(max_examples=60, deadline=None)

@@ -9,8 +9,8 @@ import pytest
 
 import eventide
 from eventide import ConfigError, InvalidThresholdError, Table, WatermarkNotFoundError
-from eventide.table.cut import Cut
 from eventide_core.errors import RefusedError
+from eventide_core.service.rollback.savepoint import Savepoints
 from support.run.command_line import run
 from support.tables.hourly import EPOCH_MS, HOUR_MS, at, made, rows
 
@@ -122,15 +122,15 @@ def test_a_cut_is_tagged_whole_or_not_at_all(tables: tuple[Table, Table], monkey
     _, refunds = tables
     for table in tables:
         table.compact(before=at(2), cut="exact")
-    keep = Cut._keep
+    save_tag = Savepoints.save_tag
 
-    def fails(cut: Cut, table: Table, *names: str) -> Any:
-        if table.uri == refunds.uri:
+    def fails(savepoints: Savepoints, *words: Any, **more: Any) -> Any:
+        if savepoints.files.storage.root.endswith(refunds.uri):
             raise RefusedError("no")
-        return keep(cut, table, *names)
+        return save_tag(savepoints, *words, **more)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Cut, "_keep", fails)
+        patch.setattr(Savepoints, "save_tag", fails)
         with pytest.raises(RefusedError):
             eventide.at(at(2), tables).tag("month")
     assert [table.tags() for table in tables] == [(), ()]
@@ -139,7 +139,7 @@ def test_a_cut_is_tagged_whole_or_not_at_all(tables: tuple[Table, Table], monkey
     assert eventide.at(at(2), tables).tag("month") == tags
     refunds.delete_tag("month")
     with monkeypatch.context() as patch:
-        patch.setattr(Cut, "_keep", fails)
+        patch.setattr(Savepoints, "save_tag", fails)
         with pytest.raises(RefusedError):
             eventide.at(at(2), tables).tag("month")
     assert [len(table.tags()) for table in tables] == [1, 0], "a tag of an earlier call stays"

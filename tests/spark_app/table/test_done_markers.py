@@ -5,6 +5,7 @@ import hmac
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 
 from eventide import ConfigError, Table
 from eventide.table.done_markers import mark_done
-from eventide_adapters.markers import calls
+from eventide_adapters.markers.calls import MarkerCalls
 from eventide_core.config import MARKER_EVERY, MARKER_NAME, MARKER_SECRET, MARKER_SINCE, MARKER_TO, MARKER_ZONE, Options
 from eventide_core.errors import MarkerError, UnsupportedTableError
 from eventide_core.ports import NoProgress
@@ -222,8 +223,8 @@ def test_a_copy_on_write_table_has_no_windows(tmp_path: Path) -> None:
 
 @pytest.fixture
 def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
-    monkeypatch.setattr(calls, "_TIMEOUT_SECONDS", 0.5)
-    monkeypatch.setattr(calls, "_PAUSES_SECONDS", (0.0, 0.0))
+    impatient = partial(MarkerCalls, timeout_seconds=0.5, sleep=lambda _: None)
+    monkeypatch.setattr("eventide.table.done_markers.MarkerCalls", impatient)
     with receiving() as found:
         yield found
 

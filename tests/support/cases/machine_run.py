@@ -4,13 +4,15 @@ import zlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import pytest
 from _pytest.mark import ParameterSet
 
 from eventide.testing.campaign import run_examples
 from eventide.testing.state_machine import Configuration
-from eventide_adapters.format.parquet import dictionary_columns
+from eventide_adapters.format.parquet import open_file
+from eventide_adapters.format.parquet.dictionary_columns import small_dictionary_columns
 from support.run.campaign import IS_REPEATED, tries
 from support.run.reach import reached
 
@@ -55,8 +57,8 @@ class MachineRun:
         seeded = zlib.crc32(str(configuration).encode()) if IS_REPEATED else None
         with pytest.MonkeyPatch.context() as patch:
             if self.kinds.index(configuration) % 2:
-                patch.setattr(dictionary_columns, "_ROWS_MIN", 1)
-                patch.setattr(dictionary_columns, "_VALUE_BYTES_MAX", 1 << 20)
+                encoded = partial(small_dictionary_columns, rows_min=1, value_bytes_max=1 << 20)
+                patch.setattr(open_file, "small_dictionary_columns", encoded)
             # Shrinking an example takes minutes, so it is only done in longer campaigns.
             run_examples(configuration, self.reach, EXAMPLES, seeded, shrinks=not IS_REPEATED)
 

@@ -5,14 +5,14 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from http.client import HTTPConnection, HTTPResponse
 from typing import Any, BinaryIO
 
 import pytest
 from azure.core.pipeline.transport import AioHttpTransport
+from gcsfs.core import GCSFileSystem
+from s3fs import S3FileSystem
 
-from eventide_adapters.storage.hdfs.webhdfs import WebHdfs
-from eventide_adapters.storage.objects.google import GoogleObjects
-from eventide_adapters.storage.objects.s3 import S3Objects
 from eventide_core.access.files import discard
 from eventide_core.ports import Capability, FileInfo, KeyedFiles, OutputFile, Storage
 
@@ -106,17 +106,18 @@ def metered(storage: Storage, cost: Cost) -> MeteredStorage:
 @contextmanager
 def requests_counted(cost: Cost) -> Iterator[None]:
     """Counts the requests to S3, Google, Azure and HDFS within the block."""
-    call, exchange = S3Objects._call, WebHdfs._exchange
-    call_google, send_azure = GoogleObjects._call, AioHttpTransport.send
+    call_s3: Any = S3FileSystem.call_s3
+    call_google: Any = GCSFileSystem.call
+    send_azure = AioHttpTransport.send
 
-    def counted_call(objects: S3Objects, operation: str, **arguments: Any) -> dict[str, Any]:
-        answer = call(objects, operation, **arguments)
+    def counted_s3(client: S3FileSystem, operation: str, **arguments: Any) -> Any:
+        answer = call_s3(client, operation, **arguments)
         received = answer["ContentLength"] if operation == "get_object" else 0
         cost.request(received, len(arguments.get("Body", b"")))
         return answer
 
-    def counted_google(objects: GoogleObjects, method: str, path: str, *names: str, **parts: Any) -> Any:
-        answer, data = call_google(objects, method, path, *names, **parts), parts.get("data")
+    def counted_google(client: GCSFileSystem, method: str, path: str, *names: str, **parts: Any) -> Any:
+        answer, data = call_google(client, method, path, *names, **parts), parts.get("data")
         cost.request(len(answer[1]) if parts.get("alt") == "media" else 0, 0 if data is None else len(data.getvalue()))
         return answer
 
@@ -126,15 +127,22 @@ def requests_counted(cost: Cost) -> Iterator[None]:
         cost.request(int(answer.headers.get("Content-Length", 0)) if is_data else 0, len(request.data or b""))
         return answer
 
-    def counted_exchange(web: WebHdfs, method: str, url: str, content: BinaryIO | None, size: int) -> Any:
-        answer = exchange(web, method, url, content, size)
-        is_data = method == "GET" and answer.location is None and "op=OPEN" in url
-        cost.request(len(answer.body) if is_data else 0, size)
-        return answer
+    class CountedHdfs(HTTPConnection):
+        is_data, sent = False, 0
+
+        def request(self, method: str, url: str, body: Any = None, headers: Any = None, **_: Any) -> None:
+            self.is_data, self.sent = method == "GET" and "op=OPEN" in url, int(headers.get("Content-Length", 0))
+            super().request(method, url, body, headers)
+
+        def getresponse(self) -> HTTPResponse:
+            answer = super().getresponse()
+            is_data = self.is_data and answer.status == 200
+            cost.request(int(answer.headers["Content-Length"]) if is_data else 0, self.sent)
+            return answer
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(S3Objects, "_call", counted_call)
-        patch.setattr(GoogleObjects, "_call", counted_google)
+        patch.setattr(S3FileSystem, "call_s3", counted_s3)
+        patch.setattr(GCSFileSystem, "call", counted_google)
         patch.setattr(AioHttpTransport, "send", counted_azure)
-        patch.setattr(WebHdfs, "_exchange", counted_exchange)
+        patch.setattr("eventide_adapters.storage.hdfs.webhdfs.HTTPConnection", CountedHdfs)
         yield

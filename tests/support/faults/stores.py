@@ -89,15 +89,16 @@ def faulty_store(server: StoreServer) -> Iterator[FaultyStore]:
 
 def shorten_pauses(patch: pytest.MonkeyPatch) -> None:
     """Makes the clients repeat a request soon."""
-    sleep = asyncio.sleep
+    sleep, sleep_async = time.sleep, asyncio.sleep
 
     async def briefly(seconds: float, *more: Any) -> None:
-        await sleep(min(seconds, 0.01), *more)
+        await sleep_async(min(seconds, 0.01), *more)
 
-    patch.setattr("eventide_adapters.storage.hdfs.webhdfs._PAUSE_SECONDS", 0.01)
+    brief_time = SimpleNamespace(sleep=lambda seconds: sleep(min(seconds, 0.01)), monotonic=time.monotonic)
+    patch.setattr("eventide_adapters.storage.hdfs.webhdfs.time", brief_time)
     patch.setattr("botocore.retries.standard.ExponentialBackoff.delay_amount", lambda *_: 0.01)
     patch.setattr("gcsfs.retry.asyncio", SimpleNamespace(sleep=briefly))
-    patch.setattr("azure.storage.blob._shared.policies_async.ExponentialRetry.get_backoff_time", lambda *_: 0.01)
+    patch.setattr("azure.storage.blob.aio.ExponentialRetry.get_backoff_time", lambda *_: 0.01)
 
 
 @dataclass(slots=True)

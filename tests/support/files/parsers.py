@@ -2,7 +2,7 @@
 
 import tarfile
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from unittest import mock
 
 from eventide.testing.crash_enumeration import OPTIONS, Bench, pending_plan
@@ -13,8 +13,8 @@ from eventide_adapters.format.base_file.parquet import read_base, read_footer
 from eventide_adapters.format.log_content.content import ArrowLogContent
 from eventide_adapters.format.log_file.records import iter_log_records
 from eventide_adapters.format.metadata_table.table import HudiMetadataTable
-from eventide_adapters.format.parquet import inflated_pages
 from eventide_adapters.format.parquet.bloom_filter import FOOTER_KEY, SIMPLE, TYPE_FOOTER_KEY, BloomFilter
+from eventide_adapters.format.parquet.inflated_pages import InflatedPages
 from eventide_adapters.format.timeline.archived_lsm import open_archived_timeline
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_adapters.storage.memory import MemoryStorage
@@ -118,7 +118,7 @@ def about_base_file(table: str, path: str, data: bytes) -> Questions:
         return BloomFilter(footer.get(TYPE_FOOTER_KEY, SIMPLE), footer.get(FOOTER_KEY, ""), path)
 
     def inflated() -> object:
-        with mock.patch.object(inflated_pages, "_COMPRESSED_BYTES_MIN", 0):
+        with mock.patch.object(InflatedPages, "of", partial(InflatedPages.of, bytes_min=0)):
             return list(read_base(storage, path, table_fields(shape_of(table).schema)))
 
     yield lambda: list(read_base(storage, path, table_fields(shape_of(table).schema)))

@@ -46,8 +46,14 @@ from eventide_adapters.format.parquet.dictionary_columns import (
 from eventide_adapters.format.parquet.footer_columns import codec_of, require_columns
 from eventide_adapters.format.parquet.inflated_pages import is_local
 from eventide_adapters.format.parquet.open_file import OpenBaseFile, open_base
-from eventide_adapters.format.parquet.output import LEVELS, ROW_GROUP_ROWS_MAX, ParquetOutput, avro_footer, unmarked
-from eventide_adapters.format.parquet.output import ROW_GROUP_BYTES as _ROW_GROUP_BYTES
+from eventide_adapters.format.parquet.output import (
+    LEVELS,
+    ROW_GROUP_BYTES,
+    ROW_GROUP_ROWS_MAX,
+    ParquetOutput,
+    avro_footer,
+    unmarked,
+)
 from eventide_adapters.format.parquet.row_pages import RowsOfGroups, batches_of
 from eventide_adapters.format.parquet.threads import prefetch, processors, threads_at_most
 from eventide_core.access.threads import Future, Threads
@@ -323,7 +329,7 @@ class BaseFileWriter:
         self._pending.append(records)
         self._pending_bytes += records.nbytes
         self._pending_rows += len(records)
-        if self._pending_bytes >= _ROW_GROUP_BYTES or self._pending_rows >= ROW_GROUP_ROWS_MAX:
+        if self._pending_bytes >= ROW_GROUP_BYTES or self._pending_rows >= ROW_GROUP_ROWS_MAX:
             self._flush(self._thread)
 
     def close(self, footer: Mapping[str, str]) -> int:

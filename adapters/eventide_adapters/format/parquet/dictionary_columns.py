@@ -41,10 +41,18 @@ def dictionary_fields(fields: Iterable[AvroField], shape: RecordShape) -> frozen
     return frozenset(field.name for field in fields if field.type.arrow == pa.string()) - looked_into
 
 
-def small_dictionary_columns(file: pq.ParquetFile, footer: Footer, names: Collection[str], place: str) -> list[str]:
+def small_dictionary_columns(
+    file: pq.ParquetFile,
+    footer: Footer,
+    names: Collection[str],
+    place: str,
+    *,
+    rows_min: int = _ROWS_MIN,
+    value_bytes_max: int = _VALUE_BYTES_MAX,
+) -> list[str]:
     """The string columns for which every row group of the file has a small dictionary. Raises CorruptBaseFileError."""
     metadata, written = file.metadata, file.schema_arrow
-    if not names or metadata.num_rows < _ROWS_MIN:
+    if not names or metadata.num_rows < rows_min:
         return []
     require_sound_columns(metadata, footer, place)
     groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
@@ -54,12 +62,12 @@ def small_dictionary_columns(file: pq.ParquetFile, footer: Footer, names: Collec
         for name in written.names
         if name in names
         and written.field(name).type == pa.string()
-        and all(_has_small_dictionary(group.column(places[name])) for group in groups)
+        and all(_has_small_dictionary(group.column(places[name]), value_bytes_max) for group in groups)
     ]
 
 
-def _has_small_dictionary(chunk: pq.ColumnChunkMetaData) -> bool:
-    return chunk.has_dictionary_page and chunk.total_uncompressed_size <= _VALUE_BYTES_MAX * chunk.num_values
+def _has_small_dictionary(chunk: pq.ColumnChunkMetaData, value_bytes_max: int) -> bool:
+    return chunk.has_dictionary_page and chunk.total_uncompressed_size <= value_bytes_max * chunk.num_values
 
 
 def as_dictionaries(target: Sequence[AvroField], names: Collection[str]) -> Sequence[AvroField]:

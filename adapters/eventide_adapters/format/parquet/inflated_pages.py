@@ -114,17 +114,25 @@ class InflatedPages(SeekableStream):
 
     @classmethod
     def of(
-        cls, stream: BinaryIO, size: int, footer: bytes, columns: Collection[str], walked: WalkedStructs | None = None
+        cls,
+        stream: BinaryIO,
+        size: int,
+        footer: bytes,
+        columns: Collection[str],
+        walked: WalkedStructs | None = None,
+        *,
+        bytes_min: int = _COMPRESSED_BYTES_MIN,
     ) -> Self | None:
         """A file of `size` bytes with this footer, to read these columns; None if it is to be read as it is.
 
-        `walked` are the structs that were already found in the footer.
+        `walked` are the structs that were already found in the footer. Fewer compressed bytes than `bytes_min` are left
+        to Arrow.
         """
-        if size < _COMPRESSED_BYTES_MIN:
+        if size < bytes_min:
             return None
         with suppress(IndexError, KeyError, ValueError):
             chunks, new = _laid_out(footer, size, columns, walked)
-            if sum(chunk.size for chunk in chunks) >= _COMPRESSED_BYTES_MIN:
+            if sum(chunk.size for chunk in chunks) >= bytes_min:
                 return cls(stream, chunks, with_integers(footer, 0, len(footer), new))
         return None
 

@@ -15,13 +15,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from eventide_adapters.format.avro import reading_limits
 from eventide_adapters.format.avro.schema import table_fields
 from eventide_adapters.format.base_file.parquet import read_base
 from eventide_adapters.format.log_file.records import iter_log_records
 from eventide_adapters.format.metadata_records.hfile import HFile
 from eventide_adapters.format.metadata_records.hfile_writer import HFileStyle, encode_hfile
 from eventide_adapters.format.metadata_records.records import decode_value
+from eventide_adapters.format.parquet.thrift_compact import elements, fields, with_integers
 from eventide_adapters.format.timeline.archived_lsm import LsmArchivedTimeline
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_adapters.storage.local import LocalStorage
@@ -266,14 +266,18 @@ def test_a_parquet_file_of_more_rows_than_its_bytes_can_tell_apart_is_refused() 
     refused(ResourceLimitError, lambda: read_log(log, info.size, A_SCHEMA), match="rows")
 
 
-def test_a_column_that_claims_to_inflate_to_gigabytes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if a mebibyte were the gigabyte that is allowed whatever its ratio."""
-    monkeypatch.setattr(reading_limits, "_COLUMN_ALWAYS_BYTES", MEBIBYTE)
-    texts = pa.array(["x" * 1000] * 4000)
+def test_a_column_that_claims_to_inflate_to_gigabytes_is_refused() -> None:
+    data = parquet(pa.table({"a": pa.array(["x" * 1000] * 4000)}), compression="gzip", use_dictionary=False)
+    start = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    footer = data[start:-8]
+    group, _ = fields(footer, elements(footer, fields(footer, 0)[0][4][0])[0][0])
+    chunk, _ = fields(footer, elements(footer, group[1][0])[0][0])
+    column, _ = fields(footer, chunk[3][0])
+    claimed = with_integers(footer, 0, len(footer), {group[2]: 2 << 30, column[6]: 2 << 30})
     storage = MemoryStorage.from_dump("bombs", {})
-    storage.put("base.parquet", parquet(pa.table({"a": texts}), compression="gzip", use_dictionary=False))
-    fields = table_fields(AvroSchema.of(json.dumps(record("T", a=["null", "string"]))), ["a"])
-    refused(ResourceLimitError, lambda: list(read_base(storage, "base.parquet", fields)), match="column a inflates")
+    storage.put("base.parquet", data[:start] + claimed + len(claimed).to_bytes(4, "little") + b"PAR1")
+    asked = table_fields(AvroSchema.of(json.dumps(record("T", a=["null", "string"]))), ["a"])
+    refused(ResourceLimitError, lambda: list(read_base(storage, "base.parquet", asked)), match="column a inflates")
 
 
 def test_what_takes_more_memory_than_the_process_has_is_reported_by_name() -> None:

@@ -6,6 +6,7 @@ import json
 import re
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import partial
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -13,7 +14,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from eventide_adapters.format.avro.schema import arrow_schema, record_fields, table_fields
-from eventide_adapters.format.base_file import parquet as base_parquet
 from eventide_adapters.format.base_file.key_range import bloom_filter_in
 from eventide_adapters.format.base_file.parquet import (
     BaseFileWriter,
@@ -21,9 +21,10 @@ from eventide_adapters.format.base_file.parquet import (
     read_base,
     read_footer,
 )
-from eventide_adapters.format.parquet import inflated_pages, open_file
+from eventide_adapters.format.parquet import open_file
 from eventide_adapters.format.parquet import output as parquet_output
 from eventide_adapters.format.parquet.bloom_filter import DEFAULT_PARAMETERS, BloomFilterBuilder, BloomParameters
+from eventide_adapters.format.parquet.inflated_pages import InflatedPages
 from eventide_adapters.format.parquet.thrift_compact import fields
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.errors import (
@@ -259,19 +260,21 @@ def test_one_large_table_becomes_several_row_groups(
     assert [row["_hoodie_record_key"] for row in read_all(storage)] == table.column("_hoodie_record_key").to_pylist()
 
 
-def test_wide_rows_come_in_smaller_batches(storage: MemoryStorage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(base_parquet, "_QUERY_BATCH_BYTES", 1 << 20)
-    schema = avro(id="string", note="string")
+def test_wide_rows_come_in_smaller_batches(storage: MemoryStorage) -> None:
+    """A row group of 60 MB, as Hudi's writers make them."""
+    schema, count, width = avro(id="string", note="string"), 12_000, 5000
     columns: dict[str, Any] = {
-        "_hoodie_record_key": [str(number) for number in range(5000)],
-        "note": [f"{number:0700}" for number in range(5000)],
+        "_hoodie_record_key": [str(number) for number in range(count)],
+        "note": [f"{number:0{width}}" for number in range(count)],
     }
     fields = arrow_schema(AvroSchema.of(schema).with_meta_fields())
-    arrays = [pa.array(columns.get(field.name, [None] * 5000), field.type) for field in fields]
-    write(storage, [pa.Table.from_arrays(arrays, schema=fields)], schema=schema)
+    arrays = [pa.array(columns.get(field.name, [None] * count), field.type) for field in fields]
+    file = io.BytesIO()
+    pq.write_table(pa.Table.from_arrays(arrays, schema=fields), file, use_dictionary=False, store_schema=False)
+    storage.put(PATH, file.getvalue())
     sizes = [len(batch) for batch in read_base(storage, PATH, table_fields(AvroSchema.of(schema)))]
-    assert sum(sizes) == 5000
-    assert 1024 <= max(sizes) < 2000
+    assert sum(sizes) == count
+    assert 20 << 20 < max(sizes) * width <= 28 << 20
 
 
 def test_only_the_asked_columns_are_read(storage: MemoryStorage) -> None:
@@ -365,7 +368,7 @@ def test_a_torn_page_is_corrupt_too(storage: MemoryStorage) -> None:
 def test_a_row_group_torn_behind_a_whole_one_is_reported_when_its_rows_are_asked_for(
     storage: MemoryStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(base_parquet, "_ROW_GROUP_BYTES", 1)
+    monkeypatch.setattr(parquet_output, "ROW_GROUP_ROWS_MAX", 1)
     write(storage, [rows(["a"]), rows(["b"])])
     data = bytearray(storage.read(PATH))
     metadata = pq.ParquetFile(io.BytesIO(data)).metadata
@@ -429,7 +432,7 @@ def test_a_page_of_unknown_type_is_corrupt(
     storage: MemoryStorage, codec: str, columns: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Arrow skips it, and says nothing of the rows that are missing: not even where a header of one page is damaged."""
-    monkeypatch.setattr(inflated_pages, "_COMPRESSED_BYTES_MIN", 0)
+    monkeypatch.setattr(InflatedPages, "of", partial(InflatedPages.of, bytes_min=0))
     write(storage, [rows([f"{i}" for i in range(100)])], codec=codec)
     data = storage.read(PATH)
     group = pq.ParquetFile(io.BytesIO(data)).metadata.row_group(0)

@@ -13,7 +13,8 @@ from eventide_adapters.format.avro.decode import iter_avro_block
 from eventide_adapters.format.avro.event_time_properties import with_event_times
 from eventide_adapters.format.avro.schema import arrow_schema
 from eventide_adapters.format.log_file import records as log_records
-from eventide_adapters.format.log_file.records import DataBlock, DeleteBlock, iter_log_records
+from eventide_adapters.format.log_file.blocks import counting_blocks
+from eventide_adapters.format.log_file.records import BlockReader, DataBlock, DeleteBlock, iter_log_records
 from eventide_adapters.format.log_file.writer import encode_parquet_block
 from eventide_adapters.format.parquet.inflated_pages import InflatedPages
 from eventide_adapters.format.parquet.thrift_compact import fields
@@ -282,11 +283,9 @@ class TestSmallBlocks:
         parts = iter_log_records(storage, logs, SHAPE, ALL, None, is_strict=True)
         assert [part.is_first for part in parts] == [True, True, True, False, True]
 
-    def test_a_large_one_is_decoded_alone(
-        self, storage: Storage, decoded: list[str], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        small, large = _rows(T1, ("a", 1, None)), _rows(T2, *((f"b{n}", n, None) for n in range(100)))
-        monkeypatch.setattr(log_records, "_TOGETHER_BYTES_MAX", 2 * len(small))
+    def test_a_large_one_is_decoded_alone(self, storage: Storage, decoded: list[str]) -> None:
+        small = _rows(T1, ("a", 1, None))
+        large = _rows(T2, *((f"{n:020000}", n, None) for n in range(100)))  # 2 MB
         logs = _put(storage, small, small, large, small)
         assert [len(part) - 1 for part in _read(storage, logs)] == [1, 1, 100, 1]
         assert len(decoded) == 3
@@ -301,15 +300,12 @@ class TestSmallBlocks:
             _read(storage, logs)
 
     @pytest.mark.parametrize("seed", range(200))
-    def test_they_come_as_if_each_were_decoded_alone(
-        self, storage: Storage, seed: int, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_they_come_as_if_each_were_decoded_alone(self, storage: Storage, seed: int) -> None:
         random_ = random.Random(seed)
         logs = _put(storage, *(_small_blocks(random_) for _ in range(3)))
         together = list(iter_log_records(storage, logs, SHAPE, ALL, None, is_strict=True))
-        monkeypatch.setattr(log_records, "_TOGETHER_BYTES_MAX", -1)
-        alone = list(iter_log_records(storage, logs, SHAPE, ALL, None, is_strict=True))
-        assert together == alone
+        reader, blocks = BlockReader(storage, SHAPE, None), counting_blocks(storage, logs, ALL, is_strict=True)
+        assert together == [part for placed in blocks for part in reader.read(placed)]
 
 
 class TestWhichBlocksCount:

@@ -52,6 +52,10 @@ def test_keys_of_one_length_are_found_among_keys_of_several(length: int, others:
     assert KeyTable(pa.array(alike)).find(pa.array(mixed)).tolist() == _expected(alike, mixed)
 
 
+MANY = 20_000
+"""So many keys are numbered without Arrow's dictionary."""
+
+
 def test_prints_of_keys_of_one_length_are_those_that_they_have_among_others() -> None:
     """Otherwise a base file whose keys have one length would seem to have none of the log files' keys."""
     for length in range(1, 1000, 7):
@@ -84,11 +88,11 @@ def test_prints_that_many_keys_share_make_no_key_another(monkeypatch: pytest.Mon
     st.data(),
 )
 def test_keys_are_numbered_in_order_of_their_first_appearance(keys: list[str], data: st.DataObject) -> None:
+    keys = keys * data.draw(st.sampled_from([1, MANY // max(len(keys), 1)]))
     cuts = sorted(data.draw(st.lists(st.integers(0, len(keys)), max_size=3)))
     borders = [0, *cuts, len(keys)]
     chunks = [pa.array(keys[start:end], pa.string()) for start, end in itertools.pairwise(borders)]
-    with mock.patch.object(key_table, "_NUMBERED_BY_ARROW_MAX", data.draw(st.sampled_from([0, 1 << 14]))):
-        index, numbers = KeyTable.numbered(pa.chunked_array(chunks, pa.string()))
+    index, numbers = KeyTable.numbered(pa.chunked_array(chunks, pa.string()))
     distinct = list(dict.fromkeys(keys))
     assert index.keys.to_pylist() == distinct
     assert numbers.tolist() == _expected(distinct, list(keys))
@@ -106,17 +110,15 @@ def test_prints_that_many_keys_share_give_no_key_the_number_of_another(
         hashes[::2] = np.uint64(weak)
         return hashes
 
-    monkeypatch.setattr(key_table, "_NUMBERED_BY_ARROW_MAX", 0)
     monkeypatch.setattr(key_table, "_prints_of", prints)
-    keys = [f"key-{number % 70}" for number in range(300)]
+    keys = [f"key-{number % 70}" for number in range(MANY)]
     index, numbers = KeyTable.numbered(pa.chunked_array([pa.array(keys)]))
     assert [index.keys[int(number)].as_py() for number in numbers] == keys
     assert len(index.keys) == 70
 
 
 def test_keys_that_were_numbered_are_found_by_the_same_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(key_table, "_NUMBERED_BY_ARROW_MAX", 0)
-    keys = [str(number % 900) for number in range(1000)]
+    keys = [str(number % (MANY - 100)) for number in range(MANY)]
     index, _ = KeyTable.numbered(pa.chunked_array([pa.array(keys)]))
     made = mock.Mock(side_effect=AssertionError("made again"))
     monkeypatch.setattr(key_table._Slots, "of", made)
@@ -124,9 +126,8 @@ def test_keys_that_were_numbered_are_found_by_the_same_table(monkeypatch: pytest
     assert index.find(pa.array(asked)).tolist() == _expected(list(dict.fromkeys(keys)), list(asked))
 
 
-def test_a_table_that_few_distinct_keys_do_not_need_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(key_table, "_NUMBERED_BY_ARROW_MAX", 0)
-    index, _ = KeyTable.numbered(pa.chunked_array([pa.array([str(number % 10) for number in range(1000)])]))
+def test_a_table_that_few_distinct_keys_do_not_need_is_not_kept() -> None:
+    index, _ = KeyTable.numbered(pa.chunked_array([pa.array([str(number % 10) for number in range(MANY)])]))
     assert index._table is None
     assert index.find(pa.array(["7", "x", "0"])).tolist() == [7, -1, 0]
 

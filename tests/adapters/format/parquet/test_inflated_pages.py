@@ -36,12 +36,6 @@ SIZE, COMPRESSED_SIZE = 2, 3
 PLAIN: dict[str, Any] = {"compression": "gzip", "store_schema": False, "write_page_checksum": True}
 
 
-@pytest.fixture(autouse=True)
-def every_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Otherwise, small files are left to Arrow."""
-    monkeypatch.setattr(inflated_pages, "_COMPRESSED_BYTES_MIN", 0)
-
-
 @cache
 def rows(count: int) -> pa.Table:
     drawn = random.Random(1)
@@ -64,9 +58,9 @@ def parquet(table: pa.Table, **options: Any) -> bytes:
     return sink.getvalue()
 
 
-def inflated(data: bytes, columns: Collection[str], stream: Any = None) -> InflatedPages | None:
+def inflated(data: bytes, columns: Collection[str], stream: Any = None, *, bytes_min: int = 0) -> InflatedPages | None:
     footer = Footer(io.BytesIO(data), len(data)).data
-    return InflatedPages.of(stream or io.BytesIO(data), len(data), footer, columns)
+    return InflatedPages.of(stream or io.BytesIO(data), len(data), footer, columns, bytes_min=bytes_min)
 
 
 def opened(pages: Any) -> pq.ParquetFile:
@@ -203,16 +197,15 @@ def test_other_files_are_left_to_arrow() -> None:
     assert inflated(parquet(table), []) is None
 
 
-def test_small_files_are_left_to_arrow(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_files_are_left_to_arrow() -> None:
     data = parquet(rows(100))
-    monkeypatch.setattr(inflated_pages, "_COMPRESSED_BYTES_MIN", len(data))
-    assert inflated(data, rows(0).column_names) is None
+    assert inflated(data, rows(0).column_names, bytes_min=len(data)) is None
 
 
 def test_a_chunk_outside_of_the_file_is_left_to_arrow() -> None:
     data = parquet(rows(100))
     footer = Footer(io.BytesIO(data), len(data)).data
-    assert InflatedPages.of(io.BytesIO(data), 50, footer, ["id"]) is None
+    assert InflatedPages.of(io.BytesIO(data), 50, footer, ["id"], bytes_min=0) is None
 
 
 def damaged(data: bytes, at: int, start: int, new: dict[Span, int]) -> bytes:
@@ -275,7 +268,7 @@ def test_a_bomb_is_not_inflated_beyond_the_size_that_it_claims() -> None:
     chunk, _ = fields(footer, elements(footer, group[1][0])[0][0])
     column, _ = fields(footer, chunk[3][0])
     footer = with_integers(footer, 0, len(footer), {column[7]: len(longer)})
-    pages = InflatedPages.of(io.BytesIO(data[:at] + longer), at + len(longer), footer, ["id"])
+    pages = InflatedPages.of(io.BytesIO(data[:at] + longer), at + len(longer), footer, ["id"], bytes_min=0)
     with pytest.raises(OSError, match="does not end where it states"):
         opened(pages).read()
     assert after < at + len(longer)
@@ -310,7 +303,10 @@ def test_a_chunk_that_ends_early_is_refused() -> None:
 
 def test_a_damaged_page_is_a_damaged_base_file() -> None:
     schema = json.dumps({"type": "record", "name": "row", "fields": [{"name": "id", "type": ["null", "string"]}]})
-    data = bytearray(parquet(rows(3000).select(["id"]), use_dictionary=False))
+    drawn = random.Random(1)
+    data = bytearray(
+        parquet(pa.table({"id": [drawn.randbytes(20).hex() for _ in range(30_000)]}), use_dictionary=False)
+    )
     data[200] ^= 1
     storage = MemoryStorage.from_dump("damaged", {})
     storage.put("base.parquet", bytes(data))

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from eventide_adapters.format.parquet import inflated_pages, open_file, row_pages
+from eventide_adapters.format.parquet import row_pages
 from eventide_adapters.format.parquet.open_file import open_base
 from eventide_adapters.format.parquet.row_pages import rows_of, rows_with
 from eventide_adapters.storage.local import LocalStorage
@@ -32,7 +32,7 @@ def rows(keys: list[str]) -> pa.Table:
         "number": pa.array(range(ROWS), pa.int64()),
         "word": [f"word {number % 5}" for number in range(ROWS)],
         "maybe": [None if number % 3 else number / 2 for number in range(ROWS)],
-        "load": [random.randbytes(200) for _ in range(ROWS)],
+        "load": [random.randbytes(1000) for _ in range(ROWS)],
         "nested": [{"x": number, "y": [number]} for number in range(ROWS)],
     }
     return pa.table(columns)
@@ -41,8 +41,6 @@ def rows(keys: list[str]) -> pa.Table:
 @pytest.fixture(autouse=True)
 def large_files(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small files are read as large ones are."""
-    monkeypatch.setattr(open_file, "_AT_ONCE_BYTES_MAX", 0)
-    monkeypatch.setattr(inflated_pages, "_GAP_BYTES_MAX", 0)
     monkeypatch.setattr(row_pages, "_ROWS_MIN", 0)
 
 

@@ -4,6 +4,7 @@ import errno
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from eventide_adapters.format.avro.schema import arrow_schema, table_fields
 from eventide_adapters.format.base_file import parquet as base_parquet
 from eventide_adapters.format.base_file.parquet import BaseFileWriter, read_base
 from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
-from eventide_adapters.format.parquet import gzip_pages, inflated_pages, open_file, threads
+from eventide_adapters.format.parquet import gzip_pages, threads
 from eventide_adapters.format.parquet.gzip_pages import gzip_page
 from eventide_adapters.format.parquet.inflated_pages import InflatedPages
 from eventide_adapters.format.parquet.output import ParquetOutput
@@ -36,7 +37,7 @@ COLUMNS = arrow_schema(SCHEMA.with_meta_fields())
 
 @pytest.fixture(autouse=True)
 def small_row_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(base_parquet, "_ROW_GROUP_BYTES", 1 << 20)
+    monkeypatch.setattr(base_parquet, "ROW_GROUP_BYTES", 1 << 20)
 
 
 @pytest.fixture
@@ -129,7 +130,7 @@ def test_only_a_second_processor_decodes_on_other_threads(
             reading.add(threading.get_ident())
         return data
 
-    monkeypatch.setattr(inflated_pages, "_COMPRESSED_BYTES_MIN", 0)
+    monkeypatch.setattr(InflatedPages, "of", partial(InflatedPages.of, bytes_min=0))
     monkeypatch.setattr(InflatedPages, "read", noted_read)
     fields = table_fields(SCHEMA)
     batches = list(read_base(LocalStorage(str(tmp_path)), "base.parquet", fields))
@@ -195,12 +196,11 @@ def test_a_batch_is_read_ahead_where_something_else_can_be_done_meanwhile(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     output = Output()
-    written(output, "gzip")
+    written(output, "uncompressed")  # so that the file is large enough not to be read at once
     storage = MemoryStorage.from_dump("base-file-on-threads", {})
     storage.put("file", bytes(output.data))
     if is_remote:
         monkeypatch.setattr(storage, "open_input", lambda path: RemoteStream(storage.read(path)))
-        monkeypatch.setattr(open_file, "_AT_ONCE_BYTES_MAX", 0)
     processors(count)
     pools: list[int] = []
 

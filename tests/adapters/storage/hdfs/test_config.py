@@ -79,8 +79,8 @@ def test_hadoops_own_file_is_read_and_an_option_goes_before_it(tmp_path: Path, m
         HdfsConfig.of("hdfs", "nn", Options({}))
 
 
-def test_a_delegation_token_is_shown_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eventide_adapters.storage.hdfs.webhdfs._ROUNDS", 1)
+@pytest.mark.usefixtures("short_pauses")
+def test_a_delegation_token_is_shown_nowhere() -> None:
     (port,) = free_ports(1)
     options = Options({"hdfs.delegation.token": "a-token", "dfs.namenode.http-address": f"localhost:{port}"})
     storage = open_storage("hdfs://nn:8020/lake/trips", options)

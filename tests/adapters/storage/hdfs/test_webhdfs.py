@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import count
+from types import SimpleNamespace
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -97,7 +99,8 @@ def test_no_observer_is_asked_to_read_because_what_it_knows_may_be_old(
     nodes: tuple[NameNode, NameNode], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not even one that was active a little while ago."""
-    monkeypatch.setattr("eventide_adapters.storage.hdfs.webhdfs._ACTIVE_SECONDS", 0.0)
+    minutes = count(step=60.0)
+    monkeypatch.setattr("eventide_adapters.storage.hdfs.webhdfs.time", SimpleNamespace(monotonic=lambda: next(minutes)))
     first, second = nodes
     first.answer, first.of_changes = EMPTY, OBSERVER
     storage = storage_on(*nodes)
@@ -112,8 +115,8 @@ def reads_of(node: NameNode) -> int:
     return sum(query["op"] == ["LISTSTATUS"] for query in node.asked)
 
 
-def test_a_fail_over_is_followed(nodes: tuple[NameNode, NameNode], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eventide_adapters.storage.hdfs.webhdfs._PAUSE_SECONDS", 0.01)
+@pytest.mark.usefixtures("short_pauses")
+def test_a_fail_over_is_followed(nodes: tuple[NameNode, NameNode]) -> None:
     storage = storage_on(*nodes)
     assert storage.list("") == ()
     nodes[0].answer, nodes[1].answer = nodes[1].answer, nodes[0].answer
@@ -156,13 +159,13 @@ NO_OTHER: tuple[int, object] = (
 )
 
 
+@pytest.mark.usefixtures("short_pauses")
 @pytest.mark.parametrize("has_others", [True, False])
 @pytest.mark.parametrize("operation", ["OPEN", "CREATE"])
 def test_after_a_data_node_is_lost_the_name_node_is_asked_for_another_one_and_then_for_any(
-    operation: str, has_others: bool, monkeypatch: pytest.MonkeyPatch
+    operation: str, has_others: bool
 ) -> None:
     """A NameNode names the DataNode on the client's host, if there is one, until it notices that it is gone."""
-    monkeypatch.setattr("eventide_adapters.storage.hdfs.webhdfs._PAUSE_SECONDS", 0.01)
     with serving((200, {})) as data_node, serving((200, {})) as name_node:
         alive, lost = f"http://{data_node.address}/file?at=dn", f"http://localhost:{free_ports(1)[0]}/file?at=dn"
         excluded: list[str] = []

@@ -5,6 +5,7 @@ import uuid
 from typing import Any
 
 import pytest
+from gcsfs.core import GCSFileSystem
 
 from eventide_adapters.storage.objects.azure import AzureObjects
 from eventide_adapters.storage.objects.cloud import keywords
@@ -107,13 +108,13 @@ def test_a_writer_that_dies_between_parts_is_in_nobodys_way(server: CloudServer)
 def test_more_entries_than_a_page_holds_are_listed(server: CloudServer, monkeypatch: pytest.MonkeyPatch) -> None:
     from azure.storage.blob.aio import ContainerClient
 
-    call, walk = GoogleObjects._call, ContainerClient.walk_blobs
+    call, walk = GCSFileSystem.call, ContainerClient.walk_blobs
 
-    def small_pages(objects: GoogleObjects, method: str, path: str, *names: str, **parts: Any) -> Any:
+    def small_pages(client: GCSFileSystem, method: str, path: str, *names: str, **parts: Any) -> Any:
         more = {**parts, "maxResults": 2} if "maxResults" in parts else parts
-        return call(objects, method, path, *names, **more)
+        return call(client, method, path, *names, **more)
 
-    monkeypatch.setattr(GoogleObjects, "_call", small_pages)
+    monkeypatch.setattr(GCSFileSystem, "call", small_pages)
     monkeypatch.setattr(
         ContainerClient, "walk_blobs", lambda container, **more: walk(container, **{**more, "results_per_page": 2})
     )
@@ -128,14 +129,14 @@ def test_a_name_that_is_taken_when_its_upload_begins_is_known_at_the_commit(
     fake_gcs: GoogleServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As Google answers; the emulator checks the condition only at the end."""
-    call = GoogleObjects._call
+    call = GCSFileSystem.call
 
-    def taken(objects: GoogleObjects, method: str, path: str, *names: str, **parts: Any) -> Any:
+    def taken(client: GCSFileSystem, method: str, path: str, *names: str, **parts: Any) -> Any:
         if parts.get("uploadType") == "resumable":
             raise FileExistsError(path)
-        return call(objects, method, path, *names, **parts)
+        return call(client, method, path, *names, **parts)
 
-    monkeypatch.setattr(GoogleObjects, "_call", taken)
+    monkeypatch.setattr(GCSFileSystem, "call", taken)
     output = opened(fake_gcs).open_output("large")
     for _ in range(4):
         output.write(bytes(PART_BYTES))

@@ -1,12 +1,12 @@
 """What only S3 has of lost responses: timeouts, uploads side by side, copies inside the store, repeated completions."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from botocore.exceptions import ClientError
+from s3fs import S3FileSystem
 
-from eventide_adapters.storage.objects.s3 import S3Objects
 from eventide_core.errors import StorageError
 from eventide_core.ports import Storage
 from support.faults.stores import CREATES, DATA, LOST, FaultyStore, faulty_store
@@ -157,18 +157,18 @@ def test_a_writer_that_dies_between_parts_leaves_no_file_and_is_in_nobodys_way(
 def test_an_upload_that_the_store_wants_repeated_is_sent_again(
     moto: S3Server, patient: Storage, large: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    call, completions = S3Objects._call, 0
+    completions, call = 0, cast(Any, S3FileSystem.call_s3)
 
-    def conflicting_once(objects: S3Objects, operation: str, **arguments: Any) -> dict[str, Any]:
+    def conflicting_once(client: S3FileSystem, operation: str, **arguments: Any) -> Any:
         nonlocal completions
         if operation == "complete_multipart_upload":
             completions += 1
             if completions == 1:
                 conflict = {"Error": {"Code": "ConditionalRequestConflict", "Message": ""}}
                 raise OSError("conflict") from ClientError(conflict, operation)  # as s3fs raises it
-        return call(objects, operation, **arguments)
+        return call(client, operation, **arguments)
 
-    monkeypatch.setattr(S3Objects, "_call", conflicting_once)
+    monkeypatch.setattr(S3FileSystem, "call_s3", conflicting_once)
     assert _write(patient, large)
     assert completions == 2
     assert patient.read("new") == large

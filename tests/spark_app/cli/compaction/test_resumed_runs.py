@@ -12,6 +12,7 @@ import pytest
 from eventide import Table
 from eventide.bootstrap import Application, assemble
 from eventide.rows.writer import incoming_records
+from eventide_adapters.storage.local import LocalStorage
 from eventide_core.config import CONCURRENCY_MODE, HEARTBEAT_INTERVAL_MS
 from eventide_core.errors import BusyError, InvalidRecordError, NothingToDoError, RefusedError, StorageFullError
 from eventide_core.ports import NoProgress
@@ -133,7 +134,7 @@ def test_a_write_that_finds_the_disk_full_rolls_itself_back(table: Table, monkey
         raise StorageFullError("no space left; make room there")
 
     with monkeypatch.context() as patch:
-        patch.setattr("eventide_core.service.write.append.Append._mark_partitions", full)
+        patch.setattr(LocalStorage, "open_output", full)
         with pytest.raises(StorageFullError):
             table.upsert(rows(("k0", -1, "never")))
     assert table.state().timeline.pending == ()

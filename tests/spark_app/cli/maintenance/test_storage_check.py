@@ -1,12 +1,14 @@
 """`eventide storage check`: what a store guarantees and costs, without a trace of the check afterwards."""
 
+import time
 import uuid
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from eventide_adapters.storage import built_in
-from eventide_adapters.storage.guarantees import GUARANTEES
+from eventide_adapters.storage.guarantees import GUARANTEES, Guarantee
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_adapters.storage.open import open_storage
 from eventide_core.config import Options
@@ -64,9 +66,10 @@ def test_the_text_shows_checks_costs_and_clock(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("offset_ms", [-7_200_000, 7_200_000])
 def test_a_long_sentence_is_wrapped(offset_ms: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("eventide.storage_check._clock", lambda _: (1000, offset_ms))
-    broken = "a create of a taken name succeeded, and " * 5
-    monkeypatch.setattr("eventide.storage_check._broken", lambda *_: broken.strip())
+    ours = SimpleNamespace(time_ns=lambda: time.time_ns() - offset_ms * 1_000_000, perf_counter=time.perf_counter)
+    monkeypatch.setattr("eventide.storage_check.time", ours)
+    broken = ("a create of a taken name succeeded, and " * 5).strip()
+    monkeypatch.setattr(Guarantee, "broken_by", lambda *_: broken)
     answer = run("storage", "check", tmp_path)
     assert answer.exit_code == 1
     assert "by NTP" in answer.stdout
