@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import tarfile
 import zipfile
 from email.message import Message
 from email.parser import HeaderParser
@@ -70,9 +71,9 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return _built(tmp_path_factory.mktemp("wheel"))
 
 
-def _built(directory: Path) -> Path:
-    words = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(directory)]
-    subprocess.run(words, cwd=ROOT, check=True, capture_output=True)
+def _built(directory: Path, target: str = "wheel", sources: Path = ROOT) -> Path:
+    words = [sys.executable, "-m", "hatchling", "build", "-t", target, "-d", str(directory)]
+    subprocess.run(words, cwd=sources, check=True, capture_output=True)
     (made,) = directory.iterdir()
     return made
 
@@ -157,6 +158,13 @@ def test_the_wheel_has_the_packages_alone(wheel: Path) -> None:
 
 def test_two_builds_are_of_the_same_bytes(wheel: Path, tmp_path: Path) -> None:
     assert _built(tmp_path).read_bytes() == wheel.read_bytes()
+
+
+def test_the_source_distribution_builds_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
+    with tarfile.open(_built(tmp_path / "sdist", "sdist")) as content:
+        content.extractall(tmp_path, filter="data")
+    (sources,) = tmp_path.glob("eventide-*")
+    assert _built(tmp_path / "wheel", sources=sources).read_bytes() == wheel.read_bytes()
 
 
 def test_it_carries_the_list_of_its_parts_and_no_data_of_tests(wheel: Path) -> None:

@@ -28,21 +28,23 @@ class OpenTelemetryTracer:
 
     def __init__(self, tracer: trace.Tracer) -> None:
         self._tracer = tracer
-        self._innermost: context.Context | None = None
+        self._open: list[context.Context] = []  # the innermost last
 
     def __reduce__(self) -> tuple[type[NoTracer], tuple[()]]:
         return NoTracer, ()  # an executor records nothing
 
     @contextmanager
     def span(self, name: str, /, **attributes: str | int) -> Generator[None]:
-        is_helping = self._innermost is not None and trace.get_current_span() is trace.INVALID_SPAN
-        around, parent = self._innermost, self._innermost if is_helping else None
+        around = self._open[-1:]
+        is_helping = bool(around) and trace.get_current_span() is trace.INVALID_SPAN
+        parent = around[0] if is_helping else None
         started = self._tracer.start_as_current_span(
             name, parent, attributes=attributes, record_exception=False, set_status_on_exception=False
         )
         with started as span:
+            here = context.get_current()
             if not is_helping:
-                self._innermost = context.get_current()
+                self._open.append(here)
             try:
                 yield
             except BaseException as error:
@@ -50,7 +52,7 @@ class OpenTelemetryTracer:
                 raise
             finally:
                 if not is_helping:
-                    self._innermost = around
+                    self._open.remove(here)
 
     def past(self, name: str, began_ns: int, ended_ns: int, /, **attributes: str | int) -> None:
         span = self._tracer.start_span(name, attributes=attributes, start_time=began_ns)

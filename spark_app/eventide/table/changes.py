@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from eventide.table.arguments import progress_of, require_columns
+from eventide.table.open_table import traced
 from eventide.table.queries import TableQueries
 from eventide_core.errors import ConfigError, EventideError
 from eventide_core.ports import Progress
@@ -29,6 +30,7 @@ class TableChanges(TableQueries):
 
     __slots__ = ()
 
+    @traced
     def update(
         self,
         set: "Values",
@@ -63,6 +65,7 @@ class TableChanges(TableQueries):
             self._warn_of_ordering(new, lambda _: rows)
         return self._write_changes(table, new, None, updated=len(new), progress=progress)
 
+    @traced
     def merge(
         self,
         source: "Records",

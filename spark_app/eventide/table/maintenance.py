@@ -15,7 +15,7 @@ from eventide.table.arguments import (
     require_texts,
     uri_of,
 )
-from eventide.table.open_table import OpenTable, task_engine
+from eventide.table.open_table import OpenTable, task_engine, traced
 from eventide_core.errors import ConfigError
 from eventide_core.ports import Progress
 from eventide_core.table.records.event_time import parse_threshold
@@ -40,6 +40,7 @@ class TableMaintenance(OpenTable):
 
     __slots__ = ()
 
+    @traced
     def rollback(self, instant: str, *, force: bool = False) -> tuple[str, ...]:
         """Undoes the action at an instant, and returns the removed paths.
 
@@ -49,6 +50,7 @@ class TableMaintenance(OpenTable):
         require_texts(instant=instant)
         return self._application.rollback.undo(instant, force=force)
 
+    @traced
     def clean(self, retain_commits: int | None = None, *, dry_run: bool = False) -> "CleanResult":
         """Removes the files that no retained slice, pending plan, savepoint or link needs. `dry_run` only lists them.
 
@@ -60,6 +62,7 @@ class TableMaintenance(OpenTable):
         cleaner = self._application.cleaner
         return cleaner.plan(retain_commits) if dry_run else cleaner.clean(retain_commits)
 
+    @traced
     def archive(self) -> tuple[str, ...]:
         """Moves old instants to the archived timeline, and returns their requested times, oldest first.
 
@@ -68,11 +71,13 @@ class TableMaintenance(OpenTable):
         """
         return self._application.archiver.archive()
 
+    @traced
     def restore(self, savepoint: str) -> tuple[str, ...]:
         """Undoes every write after a savepoint, and returns their instants, newest first."""
         require_texts(savepoint=savepoint)
         return self._application.restorer.restore(savepoint)
 
+    @traced
     def savepoint(self, instant: str, *, comments: str = "", tag: str | None = None) -> "SavepointMetadata":
         """Keeps the table as of the completed write at an instant: cleaning removes nothing of it until you delete it.
 
@@ -82,10 +87,12 @@ class TableMaintenance(OpenTable):
         require_given_texts(tag=tag)
         return self._application.savepoints.save(instant, comments=comments, tag=tag)
 
+    @traced
     def delete_savepoint(self, instant: str) -> None:
         require_texts(instant=instant)
         self._application.savepoints.delete(instant)
 
+    @traced
     def tag(
         self,
         name: str,
@@ -113,11 +120,13 @@ class TableMaintenance(OpenTable):
         """All tags, sorted by name."""
         return self._application.savepoints.tags()
 
+    @traced
     def delete_tag(self, name: str) -> str:
         """Deletes a tag, and returns its instant."""
         require_texts(name=name)
         return self._application.savepoints.delete_tag(name)
 
+    @traced
     def verify(
         self,
         *,
@@ -132,6 +141,7 @@ class TableMaintenance(OpenTable):
         """
         return self._on(engine).verifier.verify(is_deep=deep, progress=progress_of(progress))
 
+    @traced
     def repair(
         self,
         *checks: str,
@@ -151,6 +161,7 @@ class TableMaintenance(OpenTable):
         run = repairer.apply if apply else repairer.plan
         return run(checks, is_deep=deep, progress=progress_of(progress))
 
+    @traced
     def lost_keys(
         self, *, engine: "TaskEngine | None" = None, progress: Progress | None = None
     ) -> "tuple[LostKeys, ...]":
@@ -177,6 +188,7 @@ class TableMaintenance(OpenTable):
         recovery = assemble(*located(uri_of(uri), options_of(options))).settings_recovery
         return (recovery.apply if apply else recovery.plan)(settings or {})
 
+    @traced
     def undo_repair(self, instant: str | None = None) -> "UndoneRepair":
         """Undoes the repair at that instant, or the latest one.
 
@@ -190,6 +202,7 @@ class TableMaintenance(OpenTable):
         status = self._application.files.metadata_table.load().facts.status
         return status if status.partitions else None
 
+    @traced
     def rebuild_metadata_table(
         self, indexes: Sequence[str] | None = None, *, engine: "TaskEngine | None" = None
     ) -> "RebuiltMetadataTable":
@@ -203,6 +216,7 @@ class TableMaintenance(OpenTable):
             require_names(indexes=indexes)
         return self._on(engine).metadata_rebuilder.rebuild(indexes)
 
+    @traced
     def sync(
         self,
         catalog: str | None = None,

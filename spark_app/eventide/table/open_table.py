@@ -1,8 +1,9 @@
 """What each part of a table's face works on."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Self
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from eventide.bootstrap import Application, assemble
 from eventide.options.streams import SOURCES
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
     from eventide_core.service.state.table import TableState
     from eventide_core.service.write.append import Append
     from eventide_core.table.records.event_time import Moment
+
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T", bound="OpenTable")
 
 
 class OpenTable:
@@ -70,6 +75,17 @@ class OpenTable:
                     f"sources: {source!r} is neither the name of a source nor a table: pass what `Table.open` returns"
                 )
         return noting(self._application, append, tables or None, stated)
+
+
+def traced(verb: Callable[Concatenate[T, P], R]) -> Callable[Concatenate[T, P], R]:
+    """The verb as a span of the trace, which has its name."""
+
+    @wraps(verb)
+    def run(table: T, /, *args: P.args, **more: P.kwargs) -> R:
+        with table._application.traced(verb.__name__):
+            return verb(table, *args, **more)
+
+    return run
 
 
 def task_engine(engine: "TaskEngine") -> Engine:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from eventide.table.arguments import require_columns, require_names, require_texts
-from eventide.table.open_table import OpenTable
+from eventide.table.open_table import OpenTable, traced
 from eventide_core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ class TableSchema(OpenTable):
 
     __slots__ = ()
 
+    @traced
     def alter(
         self,
         *,

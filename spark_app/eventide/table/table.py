@@ -14,7 +14,7 @@ from eventide.notebook import html_facts
 from eventide.options.compaction_request import Overrides, compaction_request
 from eventide.table.arguments import options_of, progress_of, require_given_texts, require_number, require_texts, uri_of
 from eventide.table.maintenance import TableMaintenance
-from eventide.table.open_table import task_engine
+from eventide.table.open_table import task_engine, traced
 from eventide.table.schema import TableSchema
 from eventide.table.writes import TableWrites
 from eventide_core.action.compaction.request import CompactionRequest
@@ -165,6 +165,7 @@ class Table(TableWrites, TableSchema, TableMaintenance):
         given = _plan_of(plan)
         return _schedule(self._application, given.request, given.draft, is_for_later=is_for_later)
 
+    @traced
     def compact(
         self,
         plan: "Plan | None" = None,
@@ -192,26 +193,26 @@ class Table(TableWrites, TableSchema, TableMaintenance):
             raise ConfigError("pass either a plan, or its arguments")
         planned = None if plan is None else _plan_of(plan)
         request = compaction_request(self.options, given) if planned is None else planned.request
-        with self._application.traced("compact"):
-            ended = self.resume(engine=engine, progress=progress)
-            # On the same engine, which thereby shows that it can merge the table.
-            application = self._on(engine)
-            drafted = None if planned is None else planned.draft
-            scheduled = _schedule(application, request, drafted, is_for_later=False)
-            if scheduled.idle is None:
-                result = _execute(application, scheduled, progress)
-            elif scheduled.is_reached:
-                result = self._application.runner.reached()
-            elif ended.resumed:
-                result = self.execute(ended.resumed[-1])  # has completed: returns its result
-            else:
-                raise NothingToDoError(f"{self.uri}: {scheduled.idle}; nothing was written")
+        ended = self.resume(engine=engine, progress=progress)
+        # On the same engine, which thereby shows that it can merge the table.
+        application = self._on(engine)
+        drafted = None if planned is None else planned.draft
+        scheduled = _schedule(application, request, drafted, is_for_later=False)
+        if scheduled.idle is None:
+            result = _execute(application, scheduled, progress)
+        elif scheduled.is_reached:
+            result = self._application.runner.reached()
+        elif ended.resumed:
+            result = self.execute(ended.resumed[-1])  # has completed: returns its result
+        else:
+            raise NothingToDoError(f"{self.uri}: {scheduled.idle}; nothing was written")
         if request.cut is CutMode.EXACT:
             result = replace(
                 result, freshness=self._application.exact_views.with_exactness(self.state(), result.freshness)
             )
         return replace(result, ended=ended)
 
+    @traced
     def resume(self, *, engine: "TaskEngine | None" = None, progress: Progress | None = None) -> "Ended":
         """Completes or rolls back what dead runs of eventide left, as `compact` does first, and returns what it did.
 

@@ -7,6 +7,7 @@ from eventide.engine_local import LocalEngine
 from eventide.options.streams import WRITE_OPERATION
 from eventide.table.arguments import progress_of
 from eventide.table.changes import TableChanges
+from eventide.table.open_table import traced
 from eventide_core.config import SCHEMA_MODE
 from eventide_core.errors import ConfigError
 from eventide_core.ports import Progress
@@ -27,6 +28,7 @@ class TableWrites(TableChanges):
 
     __slots__ = ()
 
+    @traced
     def upsert(
         self,
         records: "Records",
@@ -60,6 +62,7 @@ class TableWrites(TableChanges):
             return self._upsert_some_columns(records, progress, sources)
         return self._write(WriteOperation.UPSERT, records, progress, schema_mode, sources)
 
+    @traced
     def insert(
         self,
         records: "Records",
@@ -74,6 +77,7 @@ class TableWrites(TableChanges):
         """
         return self._write(WriteOperation.INSERT, records, progress, schema_mode, sources)
 
+    @traced
     def bulk_insert(
         self,
         records: "Records",
@@ -85,6 +89,7 @@ class TableWrites(TableChanges):
         """Inserts many records, as in an initial load, into new file groups if the index allows it."""
         return self._write(WriteOperation.BULK_INSERT, records, progress, schema_mode, sources)
 
+    @traced
     def insert_overwrite(
         self,
         records: "Records",
@@ -104,6 +109,7 @@ class TableWrites(TableChanges):
         """
         return self._write(WriteOperation.INSERT_OVERWRITE, records, progress, schema_mode, sources)
 
+    @traced
     def insert_overwrite_table(
         self,
         records: "Records",
@@ -115,6 +121,7 @@ class TableWrites(TableChanges):
         """Replaces all rows of the table; otherwise as `insert_overwrite`. Without records, it leaves an empty table."""
         return self._write(WriteOperation.INSERT_OVERWRITE_TABLE, records, progress, schema_mode, sources)
 
+    @traced
     def delete(
         self,
         records: "Records | None" = None,

@@ -5,15 +5,14 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from opentelemetry import trace
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from eventide import BusyError, Table
@@ -21,52 +20,17 @@ from eventide_adapters.metrics import open as opening
 from eventide_adapters.metrics.open_telemetry_spans import OpenTelemetryTracer
 from eventide_core.ports import NoProgress, NoTracer
 from support.servers.trace_collector import trace_collector
-
-BEFORE = "1970-01-01T00:00:20Z"
+from support.tables.traced import BEFORE, paths, recorded_spans, slices, table_of_two_slices
 
 
 @pytest.fixture
 def spans(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
-    """What ends, in a process whose program has a provider of its own."""
-    exporter, provider = InMemorySpanExporter(), TracerProvider(shutdown_on_exit=False)
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
-    monkeypatch.setattr(trace, "get_tracer_provider", lambda: provider)
-    return exporter
+    return recorded_spans(monkeypatch)
 
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    """A table of two slices in two partitions, with a log file each, and a metadata table."""
-    rows = pa.table({"id": ["a", "b", "c"], "day": ["1", "2", "2"], "at": [10_000, 11_000, 12_000]})
-    table = Table.create(
-        str(tmp_path / "trips"),
-        schema=rows.schema,
-        record_key="id",
-        partition="day",
-        event_time="at",
-        options={"hoodie.bucket.index.num.buckets": "1"},
-    )
-    table.bulk_insert(rows)
-    table.upsert(rows)
-    return tmp_path / "trips"
-
-
-def paths(ended: InMemorySpanExporter) -> Mapping[str, ReadableSpan]:
-    """The spans by their names and those of the spans around them; all of them are of one trace."""
-    found = ended.get_finished_spans()
-    contexts = [span.get_span_context() or trace.INVALID_SPAN_CONTEXT for span in found]
-    assert len({context.trace_id for context in contexts}) == 1
-    by_id = {context.span_id: span for context, span in zip(contexts, found, strict=True)}
-
-    def path(span: ReadableSpan) -> str:
-        above = "" if span.parent is None else path(by_id[span.parent.span_id]) + " / "
-        return above + span.name
-
-    return {path(span): span for span in found}
-
-
-def slices(ended: InMemorySpanExporter) -> list[ReadableSpan]:
-    return [span for span in ended.get_finished_spans() if span.name == "merge slice"]
+    return table_of_two_slices(tmp_path / "trips")
 
 
 def test_a_compaction_is_one_trace_of_its_steps(place: Path, spans: InMemorySpanExporter) -> None:
@@ -74,6 +38,7 @@ def test_a_compaction_is_one_trace_of_its_steps(place: Path, spans: InMemorySpan
     found = paths(spans)
     assert set(found) >= {
         "compact / schedule / wait for the lock",
+        "compact / resume",
         "compact / execute / own / wait for the lock",
         "compact / execute / begin / wait for the lock",
         "compact / execute / merge / merge slice",
@@ -120,6 +85,19 @@ def test_a_span_that_fails_has_the_type_of_the_error_alone(place: Path, spans: I
     with tracer.span("next"):
         pass
     assert spans.get_finished_spans()[-1].parent is None
+
+
+def test_a_span_is_in_none_that_another_thread_has_left(place: Path, spans: InMemorySpanExporter) -> None:
+    tracer = Table.open(str(place))._application.tracer
+    other = ExitStack()
+    with ThreadPoolExecutor(1) as thread:
+        with tracer.span("first"):
+            for name in ("of another thread", "its step"):
+                thread.submit(other.enter_context, tracer.span(name)).result()
+        thread.submit(other.close).result()
+    with tracer.span("next"):
+        pass
+    assert [span.name for span in spans.get_finished_spans() if span.parent is None] == ["first", "next"]
 
 
 def test_the_steps_of_a_program_are_within_its_own_span(place: Path, spans: InMemorySpanExporter) -> None:
