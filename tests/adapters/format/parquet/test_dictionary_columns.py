@@ -133,16 +133,15 @@ def test_a_query_shows_texts(storage: MemoryStorage, commits: frozenset[str] | N
     assert table.to_pylist() == rows
 
 
-@pytest.mark.parametrize("text", ["", "Köln"])
-@pytest.mark.parametrize("is_repeated", [True, False], ids=["repeated", "too long to repeat"])
-def test_one_string_in_every_row_becomes_text(text: str, *, is_repeated: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    if not is_repeated:
-        monkeypatch.setattr(dictionary_columns, "_REPEATED_BYTES_MAX", -1)
-    numbers: Any = pa.array([0] * 9, pa.int32())
+@pytest.mark.parametrize(
+    ("text", "count"), [("", 7), ("Köln", 7), ("Köln" * (1 << 18), 70)], ids=["empty", "short", "too long to repeat"]
+)
+def test_one_string_in_every_row_becomes_text(text: str, count: int) -> None:
+    numbers: Any = pa.array([0] * (count + 2), pa.int32())
     batch = pa.record_batch({"city": pa.DictionaryArray.from_arrays(numbers, pa.array([text]))})
-    decoded = dictionary_columns.in_columns(batch.slice(1, 7), pa.schema({"city": pa.string()}))
+    decoded = dictionary_columns.in_columns(batch.slice(1, count), pa.schema({"city": pa.string()}))
     decoded.validate(full=True)
-    assert decoded.to_pydict() == {"city": [text] * 7}
+    assert decoded.to_pydict() == {"city": [text] * count}
 
 
 def test_a_number_beyond_its_dictionary_is_refused(storage: MemoryStorage) -> None:
