@@ -283,9 +283,14 @@ class TestSmallBlocks:
         parts = iter_log_records(storage, logs, SHAPE, ALL, None, is_strict=True)
         assert [part.is_first for part in parts] == [True, True, True, False, True]
 
+    def test_a_mebibyte_of_them_is_decoded_together(self, storage: Storage, decoded: list[str]) -> None:
+        logs = _put(storage, *[_rows(T1, *((f"{n:0600}", n, None) for n in range(45)))] * 40)
+        assert sum(size for _, size in logs) in range(2 << 20, 3 << 20)
+        assert [len(part) - 1 for part in _read(storage, logs)] == [45] * 40
+        assert len(decoded) == 3
+
     def test_a_large_one_is_decoded_alone(self, storage: Storage, decoded: list[str]) -> None:
-        small = _rows(T1, ("a", 1, None))
-        large = _rows(T2, *((f"{n:020000}", n, None) for n in range(100)))  # 2 MB
+        small, large = _rows(T1, ("a", 1, None)), _rows(T2, *((f"{n:01000}", n, None) for n in range(100)))
         logs = _put(storage, small, small, large, small)
         assert [len(part) - 1 for part in _read(storage, logs)] == [1, 1, 100, 1]
         assert len(decoded) == 3
