@@ -83,7 +83,8 @@ STEPS: Final[Mapping[tuple[Kind, State], Step]] = {
     (Kind.CLEAN, State.REQUESTED): Step(
         "c.clean.requested",
         _LOCK,
-        _NOTHING,
+        "nothing: no reader counts it, and what the table needs by then stays; stock: its cleaner completes it, and "
+        "finds no file to delete",
         "the next clean, which ends it",
         "a clean, which the next one ends",
     ),
