@@ -9,7 +9,7 @@ from eventide_core.table.timeline.instant import State
 from support.reference_pages.step_texts import OTHER_FILES, STEPS
 
 SERVICE = Path(__file__).parents[2] / "core/eventide_core/service"
-PUTS = {"put", "put_if_absent", "copy_if_absent", "link_if_absent", "open_output"}
+PUTS = {"put", "put_if_absent", "replace_version", "copy_if_absent", "link_if_absent", "open_output"}
 OF_A_TRANSACTION = "transaction/action"
 
 
