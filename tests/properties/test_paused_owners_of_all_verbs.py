@@ -33,15 +33,16 @@ ALWAYS = {
 }
 """What `./run test` tries."""
 BROAD = {
-    ("compact", Kind.UNDO),
-    ("compact", Kind.FINISH),
-    ("compact exactly", Kind.UNDO),
-    ("run a plan of Hudi", Kind.FINISH),
-    ("overwrite", Kind.FINISH),
-    ("update", Kind.UNDO),
-    ("merge", Kind.UNDO),
+    ("BUCKET", "compact", Kind.UNDO),
+    ("BUCKET", "compact", Kind.FINISH),
+    ("BUCKET", "compact exactly", Kind.UNDO),
+    ("BUCKET", "run a plan of Hudi", Kind.FINISH),
+    ("BUCKET", "overwrite", Kind.FINISH),
+    ("BUCKET", "update", Kind.UNDO),
+    ("BUCKET", "merge", Kind.UNDO),
+    ("metadata table", "compact", Kind.EXECUTE),
 }
-"""What `./run test broad` tries on version 9 with the bucket index; all others belong to the proof."""
+"""What `./run test broad` tries on version 9; all others belong to the proof."""
 
 
 def cases() -> Iterator[object]:
@@ -51,7 +52,7 @@ def cases() -> Iterator[object]:
                 continue
             for layout in layouts:
                 for kind in kinds_of(verb):
-                    is_broad = layout.version == 9 and index == "BUCKET" and (verb, kind) in BROAD
+                    is_broad = layout.version == 9 and (index, verb, kind) in BROAD
                     rarely = pytest.mark.broad if is_broad else pytest.mark.proof
                     marks = () if (layout.version, index, verb, kind) in ALWAYS else (rarely,)
                     yield pytest.param(verb, layout, kind, id=f"{layout.version}-{index}-{verb}-{kind}", marks=marks)

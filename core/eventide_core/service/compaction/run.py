@@ -136,6 +136,7 @@ class CompactionRunner:
             if isinstance(ended, CompactionResult):
                 return ended
             if ended is None:
+                self._remove_late(plan)
                 break
             put = self._plan_again(ended)
             instant = put[0].instant
