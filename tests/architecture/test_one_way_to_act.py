@@ -10,7 +10,7 @@ from support.reference_pages.step_texts import OTHER_FILES, STEPS
 
 CORE = Path(__file__).parents[2] / "core/eventide_core"
 SERVICE = CORE / "service"
-PUTS = {"put", "put_if_absent", "copy_if_absent", "link_if_absent", "open_output"}
+PUTS = {"put", "put_if_absent", "replace_version", "copy_if_absent", "link_if_absent", "open_output"}
 OF_A_TRANSACTION = "transaction/action"
 
 

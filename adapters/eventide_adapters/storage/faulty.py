@@ -158,7 +158,8 @@ class FaultyStorage:
         return self._read("read", path, lambda: self._inner.read(path))
 
     def read_version(self, path: str) -> tuple[bytes, str] | None:
-        assert isinstance(self._inner, VersionedFiles)
+        if not isinstance(self._inner, VersionedFiles):
+            return None
         operation = Operation("read_version", path)
         fault = self._record.begin(operation, is_write=False)
         assert fault not in (Fault.STALE, Fault.BIT_FLIPPED), "a version is neither stale nor torn"

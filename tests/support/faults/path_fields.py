@@ -187,13 +187,18 @@ def _renamed(*way: str | int) -> Change:
 
 def _in_details(*way: str | int) -> Change:
     """The same within the JSON that eventide keeps beside Hudi's fields."""
+    return _in_extra("eventide.operations", _set("eventide.operations", 0, *way))
 
-    def change(record: Any, text: str) -> None:
-        details = json.loads(record["extraMetadata"]["eventide.operations"])
-        _set(0, *way)(details, text)
-        record["extraMetadata"]["eventide.operations"] = json.dumps(details)
 
-    return change
+def _in_extra(key: str, change: Change) -> Change:
+    """The change of the JSON that has that key."""
+
+    def changed(record: Any, text: str) -> None:
+        extra = {key: json.loads(record["extraMetadata"][key])}
+        change(extra, text)
+        record["extraMetadata"][key] = json.dumps(extra[key])
+
+    return changed
 
 
 def _foreign(change: Change) -> Change:
@@ -206,6 +211,7 @@ def _foreign(change: Change) -> Change:
 
 _OPERATION = ("operations", 0)
 _LINK = (*_OPERATION, "symlinkOperations", 0)
+_DELETED = "eventide.deleted"
 _OF_OPERATIONS = (
     ("partitionPath", PARTITION, _set(*_OPERATION, "partitionPath")),
     ("deltaFilePaths", MERGED, _set(*_OPERATION, "deltaFilePaths", 0)),
@@ -213,8 +219,12 @@ _OF_OPERATIONS = (
 )
 
 FIELDS = (
-    PathField(CLEAN, "partition", PARTITION, _renamed("filePathsToBeDeletedPerPartition")),
-    PathField(CLEAN, "filePath", BASE, _set("filePathsToBeDeletedPerPartition", PARTITION, 0, "filePath")),
+    PathField(CLEAN, "partition", PARTITION, _in_extra(_DELETED, _renamed(_DELETED))),
+    PathField(CLEAN, "file", BASE, _in_extra(_DELETED, _set(_DELETED, PARTITION, 0))),
+    PathField(CLEAN, "partition of Hudi", PARTITION, _foreign(_renamed("filePathsToBeDeletedPerPartition"))),
+    PathField(
+        CLEAN, "file of Hudi", BASE, _foreign(_set("filePathsToBeDeletedPerPartition", PARTITION, 0, "filePath"))
+    ),
     PathField(ROLLBACK, "commitTime", EARLY, _set("instantToRollback", "commitTime")),
     PathField(ROLLBACK, "partitionPath", PARTITION, _set("RollbackRequests", 1, "partitionPath")),
     PathField(ROLLBACK, "filesToBeDeleted", BASE, _set("RollbackRequests", 1, "filesToBeDeleted", 0)),

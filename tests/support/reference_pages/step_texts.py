@@ -32,6 +32,14 @@ _LOCK, _OWNER = "table lock", "owner, by its heartbeat"
 _S1 = "a stray of rule 1 or 2; stock: what was archived since is missing"
 _NEXT_ACTION = "the next action under the lock"
 _NOTHING = "nothing: no reader counts it"
+_CHANGED = (
+    "replaced, on S3, Google Cloud Storage and Azure on the condition that nobody has changed it since it was read; the "
+    "lock is checked before and after"
+)
+_TAKES_BACK = (
+    "On a disk and HDFS, it also takes back what others have changed meanwhile, such as declared sources, which have to be "
+    "declared again"
+)
 
 STEPS: Final[Mapping[tuple[Kind, State], Step]] = {
     (Kind.WRITE, State.REQUESTED): Step(
@@ -83,7 +91,8 @@ STEPS: Final[Mapping[tuple[Kind, State], Step]] = {
     (Kind.CLEAN, State.REQUESTED): Step(
         "c.clean.requested",
         _LOCK,
-        _NOTHING,
+        "nothing: no reader counts it, and what the table needs by then stays; stock: its cleaner completes it, and "
+        "finds no file to delete",
         "the next clean, which ends it",
         "a clean, which the next one ends",
     ),
@@ -267,10 +276,11 @@ OTHER_FILES: Final = (
     ),
     OtherFile(
         "hoodie.properties without a metadata table, or with a new one",
-        "metadata_table/drop, metadata_table/rebuild",
-        "replaced; the lock is checked before and after",
+        "metadata_table/drop, metadata_table/rebuild, transaction/settings_file",
+        _CHANGED,
         "the metadata table is taken out of use: readers list the directories. If the process dies, the settings name one "
-        "that others have removed before they wrote without it: `verify` names that, the next action takes it out of use",
+        "that others have removed before they wrote without it, or an index that theirs lacks: `verify` names the first, "
+        "the next action takes either out of use. " + _TAKES_BACK,
     ),
     OtherFile(
         "mark of a metadata table that is being made",
@@ -280,15 +290,22 @@ OTHER_FILES: Final = (
     ),
     OtherFile(
         "hoodie.properties with other declared sources",
-        "maintenance/declared_sources",
-        "replaced; the lock is checked before and after",
-        "the metadata table is taken out of use: readers list the directories",
+        "transaction/settings_file",
+        _CHANGED,
+        "the metadata table is taken out of use: readers list the directories. " + _TAKES_BACK,
     ),
     OtherFile(
-        "partition marks, empty log files, settings and index definitions of a new metadata table",
+        "partition marks, settings and index definitions of a new metadata table",
         "metadata_table/initialization",
         "replaced",
-        "nothing: the table's settings don't name it",
+        "nothing: the table's settings don't name it, or another rebuild has put the same",
+    ),
+    OtherFile(
+        "empty log files and base files of a new metadata table",
+        "metadata_table/initialization",
+        "if absent, under names with the time of the rebuild",
+        "nothing: no commit of another rebuild names it. Nor does a late delete of the old metadata table meet the files of "
+        "another one. Stock: of two base files of one file group, the one that is listed last",
     ),
     OtherFile(
         "marker of a table that is derived from others",

@@ -121,6 +121,15 @@ class MetadataTableReader:
         """The latest slice of each file group in a partition of the metadata table, ordered by file group number."""
         return self.view(partition).latest_slices()
 
+    def own_slices(self, partition: str) -> tuple[FileSlice, ...]:
+        """`slices` of a partition that has to have some: the settings may name one that a rebuild left out."""
+        slices = self.slices(partition)
+        if not slices:
+            raise UnsupportedTableError(
+                f"{METADATA_DIRECTORY}/{partition} has no files, although the table names it; {REBUILD_CURE}"
+            )
+        return slices
+
     def view(self, partition: str, completed_before: str | None = None) -> FileSystemView:
         """All slices of a partition of the metadata table.
 
@@ -131,7 +140,18 @@ class MetadataTableReader:
         if completed_before is not None:
             listed = [file for file in listed if not self._is_completed_since(completed_before, file)]
         kept = self._without_archived(listed)
-        return FileSystemView.build(self._with_archived_writes_of(kept), kept, layout=self.facts.layout, replaced_at={})
+        return FileSystemView.build(
+            self._with_archived_writes_of(kept), kept, layout=self.facts.layout, replaced_at={}, is_named=self._is_named
+        )
+
+    def _is_named(self, instant: str, path: str) -> bool:
+        """Whether the commit names the file: a rebuild that was paused may put one beside that of another rebuild."""
+        completed, commit = self.facts.timeline.find(instant), self.archive.commit(instant)
+        if commit is None and completed is not None:
+            file = f"{self.timeline_path}/{completed.file_name}"
+            commit = HudiMetadataCodec().decode_commit(self.storage.read(file), file)
+        name = path.rpartition("/")[2]
+        return commit is not None and any(stat.path.rpartition("/")[2] == name for stat in commit.stats)
 
     def records(self, file_slice: FileSlice, keys: Collection[str] | None = None) -> Mapping[str, list[Value]]:
         """The versions of each record, oldest first; with `keys`, only of these keys.

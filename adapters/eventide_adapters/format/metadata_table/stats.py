@@ -219,7 +219,7 @@ def known_statistics(
     reader: MetadataTableReader, files: Sequence[SourceFile], columns: Sequence[str], partition: str = COLUMN_STATS
 ) -> dict[str, dict[str, Value]]:
     """The statistics of each file by column, from that partition of the metadata table."""
-    slices = reader.slices(partition)
+    slices = reader.own_slices(partition)
     wanted: list[dict[str, tuple[str, str]]] = [{} for _ in slices]
     statistics: dict[str, dict[str, Value]] = {}
     for file in files:

@@ -19,6 +19,7 @@ longer sees that the write had completed: these two, `partition_stats`, whose ra
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from eventide_adapters.format.metadata_records.hfile_writer import HFileStyle
@@ -55,7 +56,6 @@ from eventide_core.ports import AddedFile, FileChanges, MetadataLog, MetadataUpd
 from eventide_core.table.files.file_group_write import staging_directory
 from eventide_core.table.files.file_name import BaseFileName, LogFileName
 from eventide_core.table.files.file_slice import FileSlice
-from eventide_core.table.files.table_path import METADATA_DIRECTORY
 from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.settings import metadata_table as names
 from eventide_core.table.settings.metadata_table import RowChange, kind_of
@@ -70,11 +70,25 @@ KeyedValues = list[tuple[str, Value | None]]
 def prepared_update(
     reader: MetadataTableReader, instant: str, changes: FileChanges, contents: FileContents
 ) -> MetadataUpdate:
-    """The update of an instant.
+    """The update of an instant. An index without files, which a paused rebuild may have named, is dropped.
 
     Raises UnsupportedTableError for column statistics of an unknown form, and MetadataTableBusyError if an index has to
     be dropped while a plan is pending that may include a part of it.
     """
+    try:
+        return _prepared(reader, instant, changes, contents)
+    except UnsupportedTableError:
+        unmade = tuple(name for name in reader.facts.partitions if name != names.FILES and not reader.slices(name))
+        if not unmade:
+            raise
+        made = tuple(name for name in reader.facts.partitions if name not in unmade)
+        update = _prepared(replace(reader, facts=replace(reader.facts, partitions=made)), instant, changes, contents)
+        return replace(update, dropped=(*update.dropped, *unmade))
+
+
+def _prepared(
+    reader: MetadataTableReader, instant: str, changes: FileChanges, contents: FileContents
+) -> MetadataUpdate:
     known = reader.facts.timeline.find(instant)
     if known is not None and known.is_completed:
         return MetadataUpdate(reader, instant, None, {})
@@ -161,7 +175,7 @@ def _by_value(reader: MetadataTableReader, partition: str, changes: FileChanges)
 
 
 def _logs(reader: MetadataTableReader, instant: str, partition: str, records: KeyedValues) -> list[MetadataLog]:
-    slices = _slices(reader, partition)
+    slices = reader.own_slices(partition)
     of_group: dict[int, KeyedValues] = {}
     for key, value in records:
         of_group.setdefault(file_group_number(key, len(slices)), []).append((key, value))
@@ -204,7 +218,7 @@ def _key_logs(
     """The log files of the indexes over keys. A second call with the same arguments encodes nothing."""
     logs: list[MetadataLog] = []
     for partition, (rules, questions) in _key_indexes(reader, instant, changes).items():
-        slices = _slices(reader, partition)
+        slices = reader.own_slices(partition)
         forms = [_form(reader, file_slice, instant) for file_slice in slices]
         encoded = encoded_logs(contents, rules, questions, forms, _staging(instant, changes))
         logs += [
@@ -213,15 +227,6 @@ def _key_logs(
             if log.count
         ]
     return logs
-
-
-def _slices(reader: MetadataTableReader, partition: str) -> tuple[FileSlice, ...]:
-    slices = reader.slices(partition)
-    if not slices:
-        raise UnsupportedTableError(
-            f"{METADATA_DIRECTORY}/{partition} has no files, although the table names it; {names.REBUILD_CURE}"
-        )
-    return slices
 
 
 def _form(reader: MetadataTableReader, file_slice: FileSlice, instant: str) -> LogForm:

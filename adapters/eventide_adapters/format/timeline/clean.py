@@ -1,29 +1,39 @@
 """A clean's plan and metadata <-> Hudi's HoodieCleanerPlan and HoodieCleanMetadata, Avro object containers.
 
-The plan contains absolute paths, the metadata bare names. As in `rollback`, a decoder uses only the file name of a path,
+Hudi runs every pending clean as it is planned: it would delete what a savepoint keeps by now. So a plan of eventide names
+its files where Hudi doesn't look, in its extra metadata. For Hudi it has one that never exists: without any, its cleaner
+fails.
+
+Hudi's plans contain absolute paths, the metadata bare names. As in `rollback`, a decoder uses only the file name of a path,
 and accepts it only if it is the name of a base or log file.
 """
 
+import json
+from collections.abc import Mapping
 from typing import Any
+from uuid import UUID
 
 from eventide_adapters.format.timeline.container import ContainerSchema, read_container, write_container
-from eventide_adapters.format.timeline.document import Document
+from eventide_adapters.format.timeline.document import Document, corrupt
 from eventide_adapters.format.timeline.rollback import absolute_path
 from eventide_adapters.format.timeline.stored_names import checked_partition, data_file_names
 from eventide_core.cure import Cure
 from eventide_core.errors import CorruptTimelineError
-from eventide_core.table.files.file_name import path_in
+from eventide_core.table.files.file_name import BaseFileName, path_in
 from eventide_core.table.timeline.clean_metadata import CleaningPolicy, CleanPlan
 from eventide_core.table.timeline.instant import Action, Instant, State
 
 _PLAN = ContainerSchema.named("cleaner_plan")
 _METADATA = ContainerSchema.named("clean_metadata")
 _SAVEPOINTS_KEY = "savepointed_timestamps"
+_DELETED_KEY = "eventide.deleted"
+_NO_FILE_GROUP = f"{UUID(int=0)}-0"
 _VERSION = 2  # the version of Hudi's plans and metadata: a plan has its paths in `filePathsToBeDeletedPerPartition`
 
 
 def encode_clean_plan(plan: CleanPlan, root: str) -> bytes:
     """The bytes of `<instant>.clean.requested`; `root` is the table's URI."""
+    nothing = str(BaseFileName(_NO_FILE_GROUP, "0-0-0", plan.instant))
     earliest = plan.earliest_to_retain
     record: dict[str, Any] = {
         "earliestInstantToRetain": None
@@ -38,14 +48,11 @@ def encode_clean_plan(plan: CleanPlan, root: str) -> bytes:
         "filesToBeDeletedPerPartition": {},
         "version": _VERSION,
         "filePathsToBeDeletedPerPartition": {
-            partition: [
-                {"filePath": absolute_path(root, path_in(partition, name)), "isBootstrapBaseFile": False}
-                for name in names
-            ]
-            for partition, names in plan.deleted.items()
+            partition: [{"filePath": absolute_path(root, path_in(partition, nothing)), "isBootstrapBaseFile": False}]
+            for partition in list(plan.deleted)[:1]
         },
         "partitionsToBeDeleted": [],
-        "extraMetadata": _extra(plan.savepoints),
+        "extraMetadata": {**_extra(plan.savepoints), _DELETED_KEY: json.dumps(plan.deleted, default=dict)},
     }
     return write_container(_PLAN, record)
 
@@ -60,17 +67,13 @@ def decode_clean_plan(data: bytes, path: str, instant: str) -> CleanPlan:
     document = read_container(data, path)
     earliest = document.document("earliestInstantToRetain")
     files = document.document("filePathsToBeDeletedPerPartition")
+    named = {part: tuple(file.required_text("filePath") for file in files.documents(part)) for part in files.values}
     return CleanPlan(
         instant,
         document.member("policy", CleaningPolicy, "a cleaning policy"),
         _instant(earliest) if earliest.values else None,
         document.text("lastCompletedCommitTimestamp") or "",
-        {
-            checked_partition(partition, path): data_file_names(
-                (file.required_text("filePath") for file in files.documents(partition)), path
-            )
-            for partition in files.values
-        },
+        _own(document) or _checked(named, path),
         _savepoints(document),
     )
 
@@ -109,6 +112,7 @@ def decode_clean(data: bytes, path: str) -> CleanPlan:
         document.text("lastCompletedCommitTimestamp") or "",
         {partition: of_partition.texts("deletePathPatterns") for partition, of_partition in by_partition.items()},
         _savepoints(document),
+        _own(document),
     )
 
 
@@ -119,6 +123,20 @@ def _extra(savepoints: tuple[str, ...]) -> dict[str, str]:
 def _savepoints(document: Document) -> tuple[str, ...]:
     text = document.document("extraMetadata").text(_SAVEPOINTS_KEY)
     return tuple(text.split(",")) if text else ()
+
+
+def _own(document: Document) -> dict[str, tuple[str, ...]]:
+    """The files of a plan of eventide, names by partition."""
+    text = document.document("extraMetadata").text(_DELETED_KEY) or "{}"
+    try:
+        own = Document.of(json.loads(text), document.path, _DELETED_KEY)
+    except (ValueError, RecursionError) as error:
+        raise corrupt(document.path, f"has {_DELETED_KEY} that is not JSON ({error})") from error
+    return _checked({partition: own.texts(partition) for partition in own.values}, document.path)
+
+
+def _checked(named: Mapping[str, tuple[str, ...]], path: str) -> dict[str, tuple[str, ...]]:
+    return {checked_partition(partition, path): data_file_names(names, path) for partition, names in named.items()}
 
 
 def _partition(plan: CleanPlan, partition: str, names: tuple[str, ...]) -> dict[str, Any]:

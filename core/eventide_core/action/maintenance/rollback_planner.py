@@ -77,8 +77,8 @@ class UndoneWrite:
     """A completed write to undo, and the facts that decide whether it can be undone.
 
     `metadata` is its commit's, `commits` are all of the active timeline, by requested time. `planned` are the file groups of
-    pending plans, `merged_paths` the files that a compaction's plan states it merged (None if the plan is no longer known),
-    and `listing` the existing files.
+    pending plans, `cleans` those that have not ended. `merged_paths` are the files that a compaction's plan states it merged
+    (None if the plan is no longer known), and `listing` the existing files.
     """
 
     instant: Instant
@@ -86,15 +86,15 @@ class UndoneWrite:
     commits: Mapping[str, CommitMetadata]
     timeline: Timeline
     planned: Collection[FileGroup]
+    cleans: Collection[Instant]
     merged_paths: tuple[str, ...] | None
     listing: tuple[DataFile, ...]
     layout: Layout
 
 
-def check_cleaning(timeline: Timeline) -> None:
-    """Raises BusyError while a clean is pending."""
-    cleaning = next((i for i in timeline.pending if i.action is Action.CLEAN), None)
-    if cleaning is not None:
+def check_cleaning(begun: Collection[Instant]) -> None:
+    """Raises BusyError while a clean that was begun has not ended."""
+    for cleaning in begun:
         raise BusyError(
             f"a clean is pending at {cleaning.requested_time}; complete it with {Cure.clean()}, then try again"
         )
@@ -111,7 +111,7 @@ def check_nothing_is_lost(write: UndoneWrite) -> None:
             raise RefusedError(
                 f"the savepoint at {savepoint.requested_time} keeps what {time} wrote; delete the savepoint first"
             )
-    check_cleaning(write.timeline)
+    check_cleaning(write.cleans)
     if write.metadata.replaced_file_ids:
         raise RefusedError(
             f"{time} replaced other file groups, which a clean may have removed; restore the table to a "

@@ -31,8 +31,6 @@ _FILE_GROUPS: Final = {
 _FIRST_INSTANT: Final = "00000000000000000"
 _BELOW_VERSION_8: Final = "010"
 _NO_INSTANT: Final = "00000000000000"
-_LOG_TOKEN: Final = "0-0-0"
-_BASE_TOKEN: Final = "0-1-0"
 
 
 def first_instant(version: int, completed: Collection[str]) -> str:
@@ -42,15 +40,22 @@ def first_instant(version: int, completed: Collection[str]) -> str:
     return f"{max(completed, default=_NO_INSTANT)}{_BELOW_VERSION_8}"
 
 
-def new_file_groups(partition: str, instant: str) -> tuple[tuple[FileSlice, LogFileName, BaseFileName], ...]:
-    """The file groups of one of its partitions, by number: a slice without a file yet, and the names of its first files."""
+def new_file_groups(
+    partition: str, instant: str, completion_time: str
+) -> tuple[tuple[FileSlice, LogFileName, BaseFileName], ...]:
+    """The file groups of one of its partitions, by number: a slice without a file yet, and the names of its first files.
+
+    The time in their write tokens keeps the files of two metadata tables apart: a process that is paused while it removes
+    the old one, or makes its own, doesn't touch that which others have made meanwhile.
+    """
+    token = f"0-{completion_time[:8]}-{completion_time[8:]}"
     prefix, count = _FILE_GROUPS[partition]
     file_ids = [f"{prefix}-{number:04d}-0" for number in range(count)]
     return tuple(
         (
             FileSlice(partition, file_id, instant, None, ()),
-            LogFileName(file_id, instant, 1, _LOG_TOKEN),
-            BaseFileName(file_id, _BASE_TOKEN, instant, ".hfile"),
+            LogFileName(file_id, instant, 1, token),
+            BaseFileName(file_id, token, instant, ".hfile"),
         )
         for file_id in file_ids
     )

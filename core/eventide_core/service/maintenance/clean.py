@@ -3,15 +3,18 @@
 Order of writes, and what a crash after each leaves:
 
 1. Under the table lock: failed writes are rolled back. An interrupted clean is completed: eventide's own if its process
-   is dead, another engine's after it has been pending for long (service/state/liveness.py). Until then the table is
-   busy (BusyError): if two engines completed the clean, it would be on the timeline twice.
+   is dead, also if Hudi completed it (service/state/begun_cleans.py), another engine's after it has been pending for long
+   (service/state/liveness.py). Until then the table is busy (BusyError): if two engines completed the clean, it would be
+   on the timeline twice.
 2. Under the lock: markers and heartbeats of actions that are no longer pending are removed, because nothing else would,
    and no process reads them. A heartbeat at `c`; then `<c>.clean.requested` contains the plan. If there is nothing to
-   remove, there is no plan, and nothing on the timeline.
+   remove, there is no plan, and nothing on the timeline. The plan names the files where Hudi's cleaner doesn't look, which
+   runs a plan without asking what a savepoint keeps by then: so a request that comes too late deletes nothing.
 3. `<c>.clean.inflight`, and the files are removed. Names are never reused, so this needs no lock; a second run finds
    fewer files.
 4. Under the lock: the changes are written to Hudi's metadata table, then the completed file. From version 8 on, its
-   completion time is `c` plus one millisecond, so that a second run uses the same name.
+   completion time is `c` plus one millisecond, so that a second run uses the same name. If Hudi has completed `c`, which
+   removes nothing, another clean records what was removed.
 
 A clean that another engine has planned may name files that only a link of eventide needs. These files stay when it is
 completed.
@@ -41,6 +44,7 @@ from eventide_core.service.facts.stray_files import stray_files
 from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
 from eventide_core.service.rollback.instant import Rollback
 from eventide_core.service.rollback.savepoint import settled_state
+from eventide_core.service.state.begun_cleans import begun_cleans
 from eventide_core.service.state.liveness import Liveness
 from eventide_core.service.state.markers_and_heartbeats import (
     instants_with_markers_or_heartbeat,
@@ -102,8 +106,8 @@ class Cleaner:
                 self.rollback.undo_failed_writes(lease)
                 settled_state(self.files, lease, requires_files=False)
                 begun = self._take_over(beating)
-            for pending in begun:
-                deleted += self._end(pending)
+            for one in begun:
+                deleted += self._end(one, beating)
             with self.lock.acquire() as lease:
                 # Listed first, so that nothing is removed of an action that begins after this.
                 left = instants_with_markers_or_heartbeat(self.files.storage)
@@ -114,7 +118,7 @@ class Cleaner:
                 decision = self._decide(state, terms)
                 plan = self._begin(state, decision, terms, lease, beating) if decision.deleted else None
             if plan is not None:
-                deleted += self._end(Instant(plan.instant, Action.CLEAN, State.REQUESTED))
+                deleted += self._end(Instant(plan.instant, Action.CLEAN, State.REQUESTED), beating)
         return CleanResult(None if plan is None else plan.instant, tuple(sorted(deleted)), decision.kept_targets)
 
     def earliest_retained(self, state: TableState) -> list[str]:
@@ -133,11 +137,11 @@ class Cleaner:
 
     def _take_over(self, beating: ExitStack) -> tuple[Instant, ...]:
         """The interrupted cleans, which this process now owns. Call it under the lock."""
-        config = self.files.config()
-        cleans = tuple(i for i in self.files.timeline(config).pending if i.action is Action.CLEAN)
+        config, timeline = self.files.config_and_timeline()
+        cleans = begun_cleans(self.files, config, timeline)
         for pending in cleans:
             self.liveness.check_abandoned(pending, config.timeline_path)
-        begun = tuple(i for i in cleans if not self._remove_without_plan(i, config))
+        begun = tuple(i for i in cleans if i.is_completed or not self._remove_without_plan(i, config))
         for pending in begun:
             # Check, before anything is written, whether the metadata table can follow.
             self.files.clean_plan(config, pending.requested_time)
@@ -223,19 +227,23 @@ class Cleaner:
             deleted={partition: tuple(names) for partition, names in deleted.items()},
             savepoints=tuple(sorted(savepoints_of(self.files, state))),
         )
-        data = self.files.codec.encode_clean_plan(plan, self.files.storage.root)
-        self._beat(plan.instant, beating)
-        if self._transaction(state.config, plan.instant).put(lease, State.REQUESTED, data) is not Put.DONE:
-            raise BusyError(f"another action uses the instant {plan.instant}; try again")
+        self._request(state.config, plan, lease, beating)
         return plan
 
-    def _end(self, pending: Instant) -> list[str]:
+    def _request(self, config: TableConfig, plan: CleanPlan, lease: Lease, beating: ExitStack) -> None:
+        data = self.files.codec.encode_clean_plan(plan, self.files.storage.root)
+        self._beat(plan.instant, beating)
+        if self._transaction(config, plan.instant).put(lease, State.REQUESTED, data) is not Put.DONE:
+            raise BusyError(f"another action uses the instant {plan.instant}; try again")
+
+    def _end(self, begun: Instant, beating: ExitStack) -> list[str]:
         """Steps 3 and 4, by the process that owns the instant. Returns the removed paths."""
         storage = self.files.storage
         with self.lock.acquire() as lease:
             state = settled_state(self.files, lease)
-            plan = self._spared(state, self.files.clean_plan(state.config, pending.requested_time))
-        data = self.files.codec.encode_clean_plan(plan, storage.root)
+            planned = self.files.clean_plan(state.config, begun.requested_time)
+            plan = self._spared(state, planned)
+        data = self.files.codec.encode_clean_plan(planned, storage.root)
         transaction = self._transaction(state.config, plan.instant)
         if transaction.put(None, State.INFLIGHT, state.config.layout.inflight_clean(data)) is Put.LATE:
             return []
@@ -248,6 +256,8 @@ class Cleaner:
             clean = timeline.find(plan.instant)
             if clean is not None and not clean.is_completed:
                 self._complete(config, plan, lease)
+            elif clean is not None and self.files.clean(config, clean).left:
+                self._record(plan, lease, beating)
         self.liveness.heartbeats.end(plan.instant)
         return deleted
 
@@ -260,6 +270,17 @@ class Cleaner:
             for partition, names in plan.deleted.items()
         }
         return replace(plan, deleted={partition: names for partition, names in left.items() if names})
+
+    def _record(self, plan: CleanPlan, lease: Lease, beating: ExitStack) -> None:
+        """Records what was removed by a clean of its own: Hudi has completed the one that was begun for it."""
+        state = TableState.load(self.files)
+        done = replace(plan, instant=unused_instant(state, self.files.clock))
+        self._request(state.config, done, lease, beating)
+        data = self.files.codec.encode_clean_plan(done, self.files.storage.root)
+        inflight = state.config.layout.inflight_clean(data)
+        self._transaction(state.config, done.instant).put(lease, State.INFLIGHT, inflight)
+        self._complete(state.config, done, lease)
+        self.liveness.heartbeats.end(done.instant)
 
     def _complete(self, config: TableConfig, plan: CleanPlan, lease: Lease) -> None:
         completion = next_instant_time(plan.instant)

@@ -9,6 +9,7 @@ from eventide_core.service.facts.arrival import idle_seconds, said_of
 from eventide_core.service.metadata_table.drop import check_or_unname
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
+from eventide_core.service.transaction.settings_file import ChangeOfSettings, change_settings
 from eventide_core.table.settings.declared_sources import (
     STATED,
     TABLE,
@@ -17,7 +18,7 @@ from eventide_core.table.settings.declared_sources import (
     declared_sources,
     forgetting,
 )
-from eventide_core.table.settings.properties import PROPERTIES_PATH, parse_properties, with_settings
+from eventide_core.table.settings.properties import parse_properties
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +39,15 @@ class SourceDeclarations:
         idle_seconds(source)  # refuses what isn't a duration
         if kind not in (STATED, TABLE):
             self.open_source(source)
-        with self.lock.acquire() as lease:
-            text = self.files.settings_text()
+
+        def declared(text: str) -> dict[str, str | None]:
             properties = parse_properties(text)
             known = declared_sources(properties).get(name, DeclaredSource(name))
             # What was forgotten stays so: the source has to speak again.
-            self._put(text, {**forgetting(name, properties, known.forgotten_at), **values}, lease)
+            return {**forgetting(name, properties, known.forgotten_at), **values}
+
+        with self.lock.acquire() as lease:
+            self._change(declared, lease)
 
     def forget(self, name: str) -> None:
         """The gate doesn't need the source any more, until a later commit states it, or it is declared again.
@@ -57,10 +61,8 @@ class SourceDeclarations:
             if not said and (declared is None or not declared.is_declared):
                 raise ConfigError(f"source {name[:80]!r}: the table has none of that name; `sources` lists them")
             last = max((one.stated_at for one in said), default="")
-            text = self.files.settings_text()
-            self._put(text, forgetting(name, parse_properties(text), last), lease)
+            self._change(lambda text: forgetting(name, parse_properties(text), last), lease)
 
-    def _put(self, text: str, changes: Mapping[str, str | None], lease: Lease) -> None:
-        lease.check()
-        self.files.storage.put(PROPERTIES_PATH, with_settings(text, changes).encode())
+    def _change(self, change: ChangeOfSettings, lease: Lease) -> None:
+        change_settings(self.files.storage, change, lease)
         check_or_unname(self.files.storage, lease)

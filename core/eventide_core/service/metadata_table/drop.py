@@ -21,15 +21,10 @@ from eventide_core.access.files import remove_tree
 from eventide_core.access.timeline_files import delete_each
 from eventide_core.errors import LockError
 from eventide_core.ports import Lease, MetadataTable, Storage
+from eventide_core.service.transaction.settings_file import change_settings
 from eventide_core.table.files.table_path import INDEX_DEFINITIONS, METADATA_DIRECTORY
 from eventide_core.table.property_keys import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
-from eventide_core.table.settings.properties import (
-    PROPERTIES_PATH,
-    names,
-    parse_properties,
-    settings_text,
-    with_settings,
-)
+from eventide_core.table.settings.properties import names, parse_properties, settings_text
 
 BEING_MADE: Final = ".hoodie/.aux/eventide/metadata_table.being_made"
 """The mark of a rebuild: empty, there from before the first file of its metadata table until the settings name that."""
@@ -39,11 +34,15 @@ def drop_indexes(storage: Storage, table: MetadataTable, partitions: Collection[
     """Drops these partitions of the metadata table."""
     if not partitions:
         return
-    text = settings_text(storage.read_range, storage.root)
-    used = names(parse_properties(text), METADATA_PARTITIONS)
-    left = [name for name in used if name not in partitions]
-    if len(left) < len(used):
-        storage.put(PROPERTIES_PATH, with_settings(text, {METADATA_PARTITIONS: ",".join(left)}).encode())
+
+    def used_in(text: str) -> tuple[str, ...]:
+        return names(parse_properties(text), METADATA_PARTITIONS)
+
+    def without(text: str) -> dict[str, str | None]:
+        return {METADATA_PARTITIONS: ",".join(name for name in used_in(text) if name not in partitions)}
+
+    if not set(partitions).isdisjoint(used_in(settings_text(storage.read_range, storage.root))):
+        change_settings(storage, without, None)
     definitions = table.definitions_without(partitions)
     if definitions is not None:
         storage.put(INDEX_DEFINITIONS, definitions)
@@ -83,6 +82,5 @@ def check_or_unname(storage: Storage, lease: Lease) -> None:
 
 def _unname_metadata_table(storage: Storage) -> None:
     """Removes the metadata table from the table's settings: from then on, nobody reads it."""
-    text = settings_text(storage.read_range, storage.root)
-    without = with_settings(text, {METADATA_PARTITIONS: None, METADATA_PARTITIONS_INFLIGHT: None})
-    storage.put(PROPERTIES_PATH, without.encode())
+    without = dict.fromkeys((METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT))
+    change_settings(storage, lambda _: without, None)

@@ -46,7 +46,7 @@ def make_metadata_table(
         lease.check()
         path, mark = partition_mark(partition, new.instant)
         storage.put(f"{METADATA_DIRECTORY}/{path}", mark)
-        groups = new_file_groups(partition, new.instant)
+        groups = new_file_groups(partition, new.instant, completion_time)
         table.place([MetadataLog(file_slice, log, 0, content.empty_logs[partition]) for file_slice, log, _ in groups])
         stats[partition] = tuple(content.write_bases(partition, [base for _, _, base in groups]))
     if content.definitions is not None:

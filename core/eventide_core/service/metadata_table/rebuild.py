@@ -33,6 +33,7 @@ from eventide_core.service.state.committed_files import require_files
 from eventide_core.service.state.returned_groups import refuse_returned
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
+from eventide_core.service.transaction.settings_file import change_settings
 from eventide_core.table.files.file_name import LogFileName
 from eventide_core.table.files.slice_read import QueryPlan
 from eventide_core.table.files.table_path import INDEX_DEFINITIONS, METADATA_DIRECTORY
@@ -44,7 +45,7 @@ from eventide_core.table.settings.metadata_table import (
     PARTITION_STATS,
     REBUILT_INDEXES,
 )
-from eventide_core.table.settings.properties import PROPERTIES_PATH, parse_properties, settings_text, with_settings
+from eventide_core.table.settings.properties import parse_properties
 from eventide_core.table.timeline.file_system_view import DataFile
 from eventide_core.table.timeline.instant import State
 
@@ -129,12 +130,15 @@ class MetadataRebuilder:
         )
 
     def _publish(self, partitions: tuple[str, ...], lease: Lease) -> None:
-        text = settings_text(self.files.storage.read_range, self.files.storage.root)
-        values: dict[str, str | None] = {METADATA_PARTITIONS: ",".join(sorted(partitions))}
-        if self.files.storage.stat(INDEX_DEFINITIONS) is not None:
-            values[INDEX_DEFINITIONS_PATH] = parse_properties(text).get(INDEX_DEFINITIONS_PATH, INDEX_DEFINITIONS)
-        lease.check()
-        self.files.storage.put(PROPERTIES_PATH, with_settings(text, values).encode())
+        has_definitions = self.files.storage.stat(INDEX_DEFINITIONS) is not None
+
+        def named(text: str) -> dict[str, str | None]:
+            values: dict[str, str | None] = {METADATA_PARTITIONS: ",".join(sorted(partitions))}
+            if has_definitions:
+                values[INDEX_DEFINITIONS_PATH] = parse_properties(text).get(INDEX_DEFINITIONS_PATH, INDEX_DEFINITIONS)
+            return values
+
+        change_settings(self.files.storage, named, lease)
         check_or_unname(self.files.storage, lease)
         discard(self.files.storage, BEING_MADE)
 

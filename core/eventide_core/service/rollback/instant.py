@@ -29,6 +29,7 @@ from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
 from eventide_core.service.rollback.compaction import CompactionRollback
 from eventide_core.service.rollback.run import RollbackRunner
 from eventide_core.service.rollback.savepoint import settled_state
+from eventide_core.service.state.begun_cleans import begun_cleans
 from eventide_core.service.state.liveness import Liveness
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
@@ -294,6 +295,7 @@ class Rollback:
             commits=state.commits,
             timeline=state.timeline,
             planned=set(planned_groups(self.files, state.config, state.timeline.pending_plans)),
+            cleans=begun_cleans(self.files, state.config, state.timeline),
             merged_paths=self._merged_paths(state, target),
             listing=state.listing,
             layout=state.config.layout,

@@ -18,7 +18,7 @@ As a consequence, the published cut falls, because the commits that published it
 
 from dataclasses import dataclass, replace
 
-from eventide_core.action.maintenance.rollback_planner import plan_rollback
+from eventide_core.action.maintenance.rollback_planner import check_cleaning, plan_rollback
 from eventide_core.cure import Cure
 from eventide_core.errors import BusyError, InstantNotFoundError, MissingFileError, RefusedError
 from eventide_core.ports import Lease, TableLock
@@ -28,6 +28,7 @@ from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
 from eventide_core.service.rollback.run import RollbackRunner
 from eventide_core.service.rollback.savepoint import settled_state
 from eventide_core.service.rollback.shared_logs import logs_of_completed_write, logs_of_write
+from eventide_core.service.state.begun_cleans import begun_cleans
 from eventide_core.service.state.liveness import Liveness
 from eventide_core.service.state.markers_and_heartbeats import remove_markers_and_heartbeat
 from eventide_core.service.state.table import TableState
@@ -126,6 +127,7 @@ class Restorer:
         missing = sorted(saved[savepoint].paths - {file.path for file in state.listing})
         if missing:
             raise MissingFileError(f"{missing[0]} is missing: the savepoint at {savepoint} needs it; restore the file")
+        check_cleaning(begun_cleans(self.files, state.config, state.timeline))
         end = commit.completion_time or savepoint
         # A write requested before the savepoint's commit and completed after it may be part of what the savepoint
         # keeps.
@@ -134,9 +136,9 @@ class Restorer:
         for instant in state.timeline.instants:
             if instant.requested_time == savepoint or (instant.is_completed and instant.requested_time in kept):
                 continue
-            if not instant.is_completed and instant.action in (Action.CLEAN, Action.ROLLBACK):
+            if not instant.is_completed and instant.action is Action.ROLLBACK:
                 raise BusyError(
-                    f"a {instant.action} is pending at {instant.requested_time}; complete it with {Cure.clean()} first"
+                    f"a rollback is pending at {instant.requested_time}; complete it with {Cure.clean()} first"
                 )
             if instant.action in _WRITES and (time := _end(state, instant)) > end:
                 if not instant.is_completed:

@@ -21,6 +21,7 @@ from eventide_core.service.facts.history import check_history
 from eventide_core.service.facts.needed_files import is_left_over_of_pending, savepoints_of
 from eventide_core.service.facts.planning import unused_instant
 from eventide_core.service.facts.watermark_views import base_files_of, last_write_of, view_as_of_watermark
+from eventide_core.service.state.begun_cleans import begun_cleans
 from eventide_core.service.state.committed_files import looked_again
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
@@ -129,7 +130,7 @@ class Savepoints:
 
     def _check(self, state: TableState, instant: str) -> None:
         check_undoing(state.timeline)
-        check_cleaning(state.timeline)
+        check_cleaning(begun_cleans(self.files, state.config, state.timeline))
         write = state.timeline.find(instant)
         if write is None or write not in state.timeline.writes:
             what = "there is no instant" if write is None else f"there is a {write.state} {write.action}"

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from eventide_core.action.verification.parts import ArchivedFacts, LogScan
 from eventide_core.errors import CorruptTimelineError, EmptyPlanError
 from eventide_core.ports import ArchivedTimeline, Storage
+from eventide_core.service.state.begun_cleans import begun_cleans
 from eventide_core.service.state.returned_groups import returned_files
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.service.verification.archived_files import ArchivedFiles
@@ -59,10 +60,13 @@ class TimelineReader:
         return plans
 
     def being_removed(self) -> frozenset[str]:
-        """The files that pending cleans and rollbacks will remove."""
+        """The files that cleans and rollbacks will remove which have not ended."""
         paths: set[str] = set()
-        for pending in self.timeline.pending:
-            with noting(self.unreadable, self._path(replace(pending, state=State.REQUESTED))):
+        cleans: tuple[Instant, ...] = ()
+        with noting(self.unreadable, self.config.timeline_path):
+            cleans = begun_cleans(self.files, self.config, self.timeline)
+        for pending in (*cleans, *self.timeline.pending):
+            with noting(self.unreadable, self._path(replace(pending, state=State.REQUESTED, completion_time=None))):
                 if pending.action is Action.CLEAN:
                     paths.update(self.files.clean_plan(self.config, pending.requested_time).deleted_paths)
                 elif pending.action is Action.ROLLBACK:

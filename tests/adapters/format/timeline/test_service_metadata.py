@@ -1,10 +1,12 @@
 """Cleans, savepoints and restores are written in the form in which Hudi reads them, and read back."""
 
+from uuid import UUID
+
 import pytest
 
 from eventide_adapters.format.timeline.clean import decode_clean
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
-from eventide_adapters.format.timeline.container import read_container
+from eventide_adapters.format.timeline.container import ContainerSchema, read_container, write_container
 from eventide_core.errors import CorruptTimelineError, UnsafePathError
 from eventide_core.table.timeline.clean_metadata import CleaningPolicy, CleanPlan
 from eventide_core.table.timeline.instant import Action, Instant, State
@@ -29,7 +31,28 @@ def test_a_clean_plan_is_read_back(earliest: Instant | None) -> None:
     data = CODEC.encode_clean_plan(plan, "file:///lake/trips")
     assert CODEC.decode_clean_plan(data, "c", plan.instant) == plan
     files = read_container(data, "c").document("filePathsToBeDeletedPerPartition")
-    assert [document.text("filePath") for document in files.documents("p=1")] == [f"/lake/trips/p=1/{BASE}"]
+    (for_hudi,) = [document.text("filePath") for document in files.documents("p=1")]
+    assert for_hudi == f"/lake/trips/p=1/{UUID(int=0)}-0_0-0-0_20261121091031101.parquet"  # which nobody makes
+
+
+def test_a_clean_plan_of_hudi_is_read() -> None:
+    plan = CleanPlan("20261121091031101", CleaningPolicy.COMMITS, EARLIEST, "20261121091030640", {"p=1": (BASE,)})
+    record = dict(read_container(CODEC.encode_clean_plan(plan, ""), "c").values)
+    files = {"p=1": [{"filePath": f"hdfs://lake/trips/p=1/{BASE}", "isBootstrapBaseFile": False}]}
+    record |= {"filePathsToBeDeletedPerPartition": files, "extraMetadata": None}
+    data = write_container(ContainerSchema.named("cleaner_plan"), record)
+    assert CODEC.decode_clean_plan(data, "c", plan.instant) == plan
+
+
+@pytest.mark.parametrize("text", ["{", "3", '{"p=1": 3}', "[" * 100_000])
+def test_files_of_a_clean_that_make_no_sense_are_corrupt(text: str) -> None:
+    plan = CleanPlan("20261121091031101", CleaningPolicy.COMMITS, EARLIEST, "", {"p=1": (BASE,)})
+    record = dict(read_container(CODEC.encode_clean_plan(plan, ""), "c").values)
+    data = write_container(
+        ContainerSchema.named("cleaner_plan"), record | {"extraMetadata": {"eventide.deleted": text}}
+    )
+    with pytest.raises(CorruptTimelineError):
+        CODEC.decode_clean_plan(data, "c", plan.instant)
 
 
 def test_a_completed_clean_is_read_back() -> None:
