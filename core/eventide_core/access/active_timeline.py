@@ -1,8 +1,10 @@
 """Reads the active timeline of a table or of its metadata table, without the files that don't count."""
 
 from collections.abc import Callable, Collection, Iterable
+from contextlib import suppress
 
 from eventide_core.access.timeline_files import TimelineFiles
+from eventide_core.errors import CorruptTimelineError
 from eventide_core.ports import ArchivedTimeline, Storage
 from eventide_core.table.timeline.archived_timeline import END_OF_TIME
 from eventide_core.table.timeline.checksums import CHECKSUMS_KEY
@@ -37,9 +39,10 @@ def active_timeline(
         return CHECKSUMS_KEY not in decode(files.read(completed), files.path(completed)).extra_metadata
 
     def is_own_savepoint(completed: Instant) -> bool:
-        if decode_savepoint is None:
-            return False
-        return decode_savepoint(files.read(completed), files.path(completed)).saved_by == SAVED_BY
+        if decode_savepoint is not None:
+            with suppress(CorruptTimelineError):  # it stays, and whoever needs it says so
+                return decode_savepoint(files.read(completed), files.path(completed)).saved_by == SAVED_BY
+        return False
 
     evidence = Evidence(
         boundary,

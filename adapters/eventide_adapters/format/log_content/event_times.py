@@ -49,7 +49,7 @@ class BlockEventTimes:
         return times, deletes
 
     def prepare(self, blocks: Iterable[PlacedBlock]) -> None:
-        """Decodes those of the blocks together that were read with their headers, are Avro, and have one schema.
+        """Decodes the blocks together that were read with their headers, are Avro, and have one schema.
 
         Blocks with deletes, and those that can't be read, are left to the call.
         """

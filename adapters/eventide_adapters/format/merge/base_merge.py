@@ -107,7 +107,7 @@ class SliceMerge:
     def batches(self, base: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         """The merged slice: the base's rows in their order, then the inserts. The base has the columns of the log files.
 
-        If a text column of the base is dictionary-encoded, that of the merged slice may be too, entirely or not at all.
+        If a text column of the base is dictionary-encoded, so may be the merged slice's column, entirely or not at all.
         """
         yield from self.met(base)
         yield self.inserted()

@@ -53,7 +53,7 @@ def fold_custom(
     starts = np.cumsum(counts) - counts
     last = versions[starts]
     data, ordered = data.combine_chunks(), pa.table({_ORDERING: orderings})
-    rows, place = row[last], last.copy()  # `place` is that of the ordering value; beyond `data`, both are in `made`
+    rows, place = row[last], last.copy()  # `place` is where the ordering value is; beyond `data`, both are in `made`
     made, made_ordered = data.slice(0, 0), ordered.slice(0, 0)
     ended, ended_ordered, ended_count = [data], [ordered], 0
     final_row, final_place = rows.copy(), place.copy()
@@ -101,7 +101,7 @@ def fold_custom(
 
 
 def _take(first: pa.Table, second: pa.Table, places: Numbers) -> pa.Table:
-    """Rows of both tables, where the places of the second one follow those of the first."""
+    """Rows of both tables, where the second one's places follow the first one's."""
     is_second = places >= len(first)
     if not is_second.any():
         return first.take(places)

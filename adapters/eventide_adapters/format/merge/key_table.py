@@ -71,7 +71,7 @@ class KeyTable:
         return cls(encoded.dictionary), to_numbers(encoded.indices).astype(np.int64)
 
     def find(self, keys: "pa.Array[Any]") -> TablePlaces:
-        """The place of each of these keys among those of the index; -1 for a missing key and for null."""
+        """The place of each of these keys in the index; -1 for a missing key and for null."""
         if not self._is_exact_only and 0 < len(keys) < _ASKED_SHARE_MAX * len(self.keys):
             if self._table is None:
                 self._table = _Slots.of(_prints_of(self.keys))

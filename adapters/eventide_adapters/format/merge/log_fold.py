@@ -139,7 +139,7 @@ class FoldedLogFiles:
 
 @dataclass(frozen=True, slots=True)
 class _Log:
-    """Records and deletes of the log files, in reader order among those of one key. Arrays are indexed by record.
+    """Records and deletes of the log files, in reader order within a key. Arrays are indexed by record.
 
     `row` is a record's place in `data`, -1 for a delete. `lacking`, by column, is indexed by the rows of `data`.
     """

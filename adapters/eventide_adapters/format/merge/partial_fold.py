@@ -1,7 +1,7 @@
 """Folds versions that may lack columns, in whole columns: core's table/records/partial_update.
 
-Records are sorted by key, and those of one key are in reader order. A record is *high* if its ordering value is at least
-that of every earlier record and delete of its key. A natural delete is high, and after it the comparison begins again.
+Records are sorted by key, and in reader order within a key. A record is *high* if its ordering value is at least
+the value of every earlier record and delete of its key. A natural delete is high, and after it the comparison begins again.
 
 1. The last high record or delete of each key wins. If it is a delete, the key has no row.
 2. Otherwise, the row takes each column from the last high record after the last high delete that has the column. If none of

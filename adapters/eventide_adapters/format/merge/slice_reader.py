@@ -87,7 +87,7 @@ class ArrowSliceReader:
     def records(
         self, slice_read: SliceRead, shape: RecordShape, fields: tuple[AvroField, ...]
     ) -> Iterator[pa.RecordBatch]:
-        """The slice's records in these columns and those that a merge needs. Base rows are only those of chosen commits."""
+        """The slice's records in these columns and those that a merge needs. Base rows are only from chosen commits."""
         with slice_at_work():
             yield from self._records(slice_read, shape, fields)
 

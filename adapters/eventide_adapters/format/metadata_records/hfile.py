@@ -47,10 +47,10 @@ Torn = Callable[[str], EventideError]
 class Trailer:
     """The fields of the trailer that a reader needs. Offsets are from the file's beginning.
 
-    `info_offset` is that of the file info, `index_offset` that of the root index. The index has `block_count` entries, the
-    data blocks if `index_levels` is 1. With more levels, a reader goes from `first_data_offset` to `last_data_offset`
-    instead. `entry_count` counts pairs of key and value. `compression` is HBase's number of the codec: GZIP or UNCOMPRESSED,
-    or one that eventide refuses.
+    `info_offset` is where the file info begins, `index_offset` where the root index does. The index has `block_count`
+    entries, the data blocks if `index_levels` is 1. With more levels, a reader goes from `first_data_offset` to
+    `last_data_offset` instead. `entry_count` counts pairs of key and value. `compression` is HBase's number of the codec:
+    GZIP or UNCOMPRESSED, or one that eventide refuses.
     """
 
     info_offset: int
@@ -247,7 +247,7 @@ def _entries(cursor: Cursor) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _messages(cursor: Cursor) -> Iterator[tuple[int, int | bytes]]:
-    """The fields of a protobuf message that are varints or have a length. Skips those of fixed size."""
+    """The fields of a protobuf message that are varints or have a length. Skips fields of fixed size."""
     while not cursor.is_at_end:
         tag = cursor.varint()
         match tag & 7:

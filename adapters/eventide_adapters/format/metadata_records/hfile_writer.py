@@ -32,7 +32,7 @@ _CELL_LENGTH_MORE: Final = 2 + len(_COLUMN_AND_TIME)  # how much longer a cell i
 
 
 class HFileStyle(Enum):
-    """The reader that the file is for, as the last four bytes of the file: that of Hudi 1, or HBase's."""
+    """The reader that the file is for, as the last four bytes of the file: Hudi 1's reader, or HBase's."""
 
     NATIVE = 3
     HBASE = 0x03000003

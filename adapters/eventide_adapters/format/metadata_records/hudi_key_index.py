@@ -1,6 +1,6 @@
 """Looks keys up in the record index of the metadata table: `ports.KeyIndex`.
 
-A key's latest version counts: the record of the last log block that has the key, otherwise that of the base file. A DELETE
+A key's latest version counts: the record of the last log block that has the key, otherwise the base file's. A DELETE
 block removes the versions before it. Of each HFile, only the blocks are read that may have one of the wanted keys.
 """
 
@@ -23,7 +23,7 @@ _GLOBAL_FILE_ID: Final = re.compile(r"record-index-(\d+)-\d+")
 
 @dataclass(frozen=True, slots=True)
 class HudiKeyIndex:
-    """`slices` are those of the record index, by their numbers; `sources` reads one of them."""
+    """`slices` are the slices of the record index, by their numbers; `sources` reads one of them."""
 
     slices: tuple[FileSlice, ...]
     sources: Sources

@@ -75,7 +75,7 @@ def merged_entries(
     """Keys and values in the order of the keys, one for each key that is left. The values have `schema`.
 
     `sources` are ordered by age, oldest first. `deleted` has a number for each deleted key: the key's versions in the
-    sources before that number don't count. Keeps one version of each source in memory at a time, and all those of the
+    sources before that number don't count. Keeps one version of each source in memory at a time, and all versions of the
     current key. Raises RecordDecodeError.
     """
     merge = _MERGES[kind_of(partition)]
@@ -195,7 +195,7 @@ def _order(wrapped: tuple[str, Value], *, is_number: bool) -> Any:
 
 
 def _without_nan(version: Value | None) -> Value | None:
-    """The version, whose range is that of all numbers if it ended with NaN (`column_ranges`)."""
+    """The version, whose range is all numbers if it ended with NaN (`column_ranges`)."""
     if version is None or version["maxValue"] is None:
         return version
     wrapper, record = version["maxValue"]

@@ -145,7 +145,7 @@ class MetadataTableReader:
         )
 
     def _is_named(self, instant: str, path: str) -> bool:
-        """Whether the commit names the file: a rebuild that was paused may put one beside that of another rebuild."""
+        """Whether the commit names the file: a rebuild that was paused may put one beside the file of another rebuild."""
         completed, commit = self.facts.timeline.find(instant), self.archive.commit(instant)
         if commit is None and completed is not None:
             file = f"{self.timeline_path}/{completed.file_name}"
@@ -217,7 +217,7 @@ class MetadataTableReader:
         return HudiKeyIndex.of(self.slices(RECORD_INDEX), partial(_sources_alone, replace(self, _small_files={})))
 
     def logs_of(self, instant: str) -> tuple[str, ...]:
-        """The log files with records of that instant. Raises UnsupportedTableError if one also has those of others."""
+        """The log files with records of that instant. Raises UnsupportedTableError if one also has records of others."""
         return tuple(path for partition in self.facts.partitions for path in self._logs_of(instant, partition))
 
     def _logs_of(self, instant: str, partition: str) -> Iterator[str]:
@@ -230,7 +230,7 @@ class MetadataTableReader:
                 yield entry.path
             elif instant in instants:
                 raise UnsupportedTableError(
-                    f"{entry.path} has records of {instant} together with those of others; let eventide drop the "
+                    f"{entry.path} has records of {instant} together with records of others; let eventide drop the "
                     f"metadata table (eventide.metadata.table=drop), then rebuild it ({Cure.rebuild_metadata_table()})"
                 )
 

@@ -1,8 +1,8 @@
 """The least and greatest value of the columns of a file, as Hudi's column statistics store them.
 
-A field in a struct is a separate column, `place.name`. Types without an order (structs, lists, maps) have only counts.
-NaN is the greatest float, as in Spark, which filters by these ranges. But no range that is stored ends with NaN: Spark loses
-the records of all files beside one that does, when it keeps them in memory. So a range with NaN is stored as that of all
+A field in a struct is a separate column, `place.name`. Types without an order (structs, lists, maps) have only counts. NaN
+is the greatest float, as in Spark, which filters by these ranges. But no range that is stored ends with NaN: Spark loses the
+records of all files beside one that does, when it keeps them in memory. So a range with NaN is stored as the range of all
 numbers. Hudi stores a value in a wrapper that names its type. The wrapper depends on Hudi's version, so it is taken from a
 record that Hudi wrote for the same column.
 """
@@ -90,7 +90,7 @@ def column_ranges(storage: Storage, path: str, columns: Collection[str]) -> dict
 
 
 def table_ranges(storage: Storage, path: str, shape: RecordShape, columns: Collection[str]) -> dict[str, ColumnRange]:
-    """The ranges of those of the table's `columns` that a base file has, in the types of the table, of no nested column.
+    """The ranges of the table's `columns` that a base file has, in the types of the table, of no nested column.
 
     From the footer; from the values if the footer states none, or columns have changed type or name since. Raises
     MissingFileError, CorruptBaseFileError.
@@ -140,7 +140,7 @@ def log_ranges(
 ) -> dict[str, dict[str, ColumnRange]]:
     """The ranges of `columns` over the records of each log file, by its path. Deletes have no values.
 
-    `logs` are (path, size) in reader order. All those of a slice go together, because a block in one of them may roll back
+    `logs` are (path, size) in reader order. All log files of a slice go together, because a block in one may roll back
     blocks of another.
     """
     empty = _without_values(pa.schema([field.arrow for field in table_fields(shape.schema)]), columns)
@@ -202,12 +202,12 @@ def _ends(column: Any, arrow: ArrowType) -> list[Any]:
 
 
 def _knows_nan(footer: pq.FileMetaData) -> bool:
-    """Whether the writer states no range of floats that include NaN. Arrow states that of the other ones."""
+    """Whether the writer states no range of floats that include NaN. Arrow states the range of the others."""
     return (footer.created_by or "").startswith("parquet-mr")
 
 
 def _stated(end: Any, arrow: ArrowType) -> Any:
-    """A value of a footer's statistics as that of its column; None if it is of another form, as that of INT96."""
+    """A value of a footer's statistics as its column has it; None if it has another form, as an INT96."""
     match end:
         case bytes() if pa.types.is_string(arrow):
             try:

@@ -98,9 +98,9 @@ def filter_of_base(storage: Storage, path: str) -> tuple[str, str] | None:
 
 
 def keys_of_slice(storage: Storage, read: SliceRead, added: frozenset[str], shape: RecordShape) -> tuple[Any, Any]:
-    """The distinct keys in the files that a write added to a slice, and those of them for which the slice shows rows.
+    """The distinct keys in the files that a write added to a slice, and the keys among them for which the slice shows rows.
 
-    `read` is the slice as the write leaves it, and `added` has the paths of those of its files that the write added.
+    `read` is the slice as the write leaves it, and `added` has the paths of its files that the write added.
     """
     changed = changed_keys(storage, read, added, shape)
     if not read.log_paths:

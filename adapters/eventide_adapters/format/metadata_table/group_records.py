@@ -4,8 +4,8 @@
    its file groups.
 2. A task for each file group takes its keys of all answers, makes its records, and encodes its log file.
 
-The keys of a small write pass through the driver. Those of a large write don't: the tasks of step 1 leave them in a
-staging directory, by file group, and those of step 2 leave the log files there. The driver gets paths and sizes. Nobody
+The keys of a small write pass through the driver. The keys of a large one don't: the tasks of step 1 leave them in a
+staging directory, by file group, and the tasks of step 2 leave the log files there. The driver gets paths and sizes. Nobody
 else reads that directory, and it is removed with the markers of the write.
 """
 
@@ -30,7 +30,7 @@ from eventide_core.table.records.schema import AvroSchema
 class LogForm:
     """What all blocks of a write to a file group have in common.
 
-    `partition` is that of the metadata table, `instant` that of the write. `schema` is the Avro schema of the values, which
+    `partition` is the metadata table's, `instant` the write's. `schema` is the Avro schema of the values, which
     each block states. `style` decides whether HBase's reader, which Hudi 0.x uses, can read the HFILE block.
     """
 

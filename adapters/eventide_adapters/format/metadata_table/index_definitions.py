@@ -53,7 +53,7 @@ def index_definition(storage: Storage, partition: str) -> IndexDefinition:
 
 
 def with_definition(storage: Storage, partition: str, definition: IndexDefinition) -> bytes:
-    """The definition of an index, as Hudi writes it, beside those of the other indexes."""
+    """The definition of an index, as Hudi writes it, beside the definitions of other indexes."""
     document = _document(storage)
     entry: dict[str, object] = {
         "indexName": partition,
@@ -69,7 +69,7 @@ def with_definition(storage: Storage, partition: str, definition: IndexDefinitio
 
 
 def definitions_without(storage: Storage, partitions: Collection[str]) -> bytes | None:
-    """The definitions without those of these partitions; None if none of them is defined."""
+    """The definitions without these partitions; None if none of them is defined."""
     document = _document(storage)
     defined = document.get(_ALL, {})
     if defined.keys().isdisjoint(partitions):

@@ -46,7 +46,7 @@ Pairs: TypeAlias = tuple[Any, Any]
 
 @dataclass(frozen=True, slots=True)
 class SecondaryIndex:
-    """The rules by which a write changes a secondary index. `definition` is that of the index, with one column."""
+    """The rules by which a write changes a secondary index. `definition` is the index's, with one column."""
 
     definition: IndexDefinition
 
@@ -99,7 +99,7 @@ def pairs_of_slice(
 ) -> tuple[Pairs, Pairs]:
     """The pairs that a write adds to a slice, and those that it removes from it.
 
-    `read` is the slice as the write leaves it, and `added` has the paths of those of its files that the write added. None:
+    `read` is the slice as the write leaves it, and `added` has the paths of its files that the write added. None:
     the slice is as it was before a write that replaces it, and all its pairs are removed. `column` is the indexed one.
     `of_second`: nulls and dates are written as in the second version of the index.
     """
@@ -116,7 +116,7 @@ def pairs_of_slice(
 def _pairs(
     storage: Storage, read: SliceRead, shape: RecordShape, column: str, keys: Any | None, *, is_of_second_version: bool
 ) -> Pairs:
-    """The pairs of the rows that a slice shows, or of those of some keys."""
+    """The pairs of the rows that a slice shows, or of its rows with some keys."""
     if read.base_path is None and not read.log_paths:
         return _no_pairs()
     parts: list[Pairs] = []

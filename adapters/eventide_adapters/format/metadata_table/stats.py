@@ -1,6 +1,6 @@
 """Column statistics of the files that an action adds, for `column_stats` and `partition_stats` of the metadata table.
 
-Hudi uses these records to prune files and partitions, and recomputes a partition's range from those of its files at its
+Hudi uses these records to prune files and partitions, and recomputes a partition's range from its files' at its
 next write. A live file without a record, even a log file, would be a silent loss of rows. So each added file gets them.
 
 If all rows stay, as in a compaction:
@@ -15,10 +15,10 @@ If rows are written:
 
 1. The columns are those in the table's index definition. If it names none, they are the columns for which files of the
    last writes have statistics: each writer covers all columns.
-2. A value's wrapper is that of known statistics of the column. If no file had a value yet, or the column was widened
+2. A value's wrapper is the one in known statistics of the column. If no file had a value yet, or the column was widened
    since, it is the wrapper of the type.
 3. A partition's range becomes wider: a record that is not tight is merged with the earlier ones. With NaN, it
-   becomes that of all numbers.
+   becomes the range of all numbers.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -80,7 +80,7 @@ class SourceFile:
 
 @dataclass(slots=True)
 class Statistics:
-    """The records of an action. Those of `partition_stats` are known when those of `column_stats` have been read."""
+    """The records of an action. The ones of `partition_stats` are known when `column_stats` has been read."""
 
     reader: MetadataTableReader
     changes: FileChanges
@@ -161,7 +161,7 @@ def range_records(partition: str, name: str, ranges: Ranges, models: Mapping[str
 
 
 def widen(spans: PartitionRanges, partition: str, ranges: Ranges) -> None:
-    """Makes the partition's ranges contain those of a file of it."""
+    """Widens the partition's ranges by the ranges of one of its files."""
     for column, span in ranges.items():
         known = spans.get((partition, column))
         spans[partition, column] = span if known is None else widened(known, span)
@@ -252,7 +252,7 @@ def _rank(file_name: str, stats: Value) -> tuple[bool, bool]:
 
 
 def _statistics(span: ColumnRange, column: str, model: Value) -> Value:
-    """A column's range as statistics in the model's form, or in that of the column's type if the model has another one.
+    """A column's range as statistics in the model's form, or in the form of the column's type if the model has another one.
 
     Raises UnsupportedTableError if Hudi has no statistics of the type.
     """

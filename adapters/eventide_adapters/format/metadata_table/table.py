@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class HudiMetadataTable:
-    """Implements `ports.MetadataTable`. `storage` is that of the table that the metadata table describes.
+    """Implements `ports.MetadataTable`. `storage` has the table that the metadata table describes.
 
     Tasks of the engine read the data files. Without an engine, this process reads them.
     """

@@ -236,7 +236,7 @@ def _form(reader: MetadataTableReader, file_slice: FileSlice, instant: str) -> L
 
 
 def _schema(reader: MetadataTableReader, file_slice: FileSlice) -> AvroSchema:
-    """The latest schema in the file group. A file group that never had a record uses that of `files`."""
+    """The latest schema in the file group. A file group that never had a record uses the schema of `files`."""
     for candidate in (file_slice, *reader.slices(names.FILES)):
         schema = reader.schema(candidate)
         if schema is not None:
@@ -301,7 +301,7 @@ def expression_records(
                             partition's range stays: it contains every row that is left
         of bloom_filters    nothing: Hudi reads each file that the index doesn't know
 
-    Hudi recomputes the range of a partition from those of its files. So an index can't be kept if a source has no range.
+    Hudi recomputes the range of a partition from its files' ranges. So an index can't be kept if a source has no range.
     """
     if definition.is_of_bloom_filters:
         return []

@@ -12,7 +12,7 @@ from eventide_core.table.timeline.timeline import Timeline
 
 
 def begun_cleans(files: TableFiles, config: TableConfig, timeline: Timeline) -> tuple[Instant, ...]:
-    """The pending cleans, and those of eventide that Hudi completed while their process was at work, or dead."""
+    """The pending cleans, and eventide's cleans that Hudi completed while their process was at work, or dead."""
     beating = {entry.path.rpartition("/")[2] for entry in files.storage.list(HEARTBEATS)}
     return tuple(
         clean

@@ -219,7 +219,7 @@ def test_a_log_that_holds_others_records_too_is_not_removed(tmp_path: Path) -> N
     theirs = next(directory.glob(".files-*.log.10_*"))
     ours.write_bytes(ours.read_bytes() + theirs.read_bytes())
     before = metadata_files(path)
-    with pytest.raises(UnsupportedTableError, match=r"log\.11_.* together with those of others"):
+    with pytest.raises(UnsupportedTableError, match=r"log\.11_.* together with records of others"):
         revert_update(LocalStorage(path), opened(path), INSTANT)
     assert metadata_files(path) == before
 
