@@ -135,7 +135,7 @@ def test_the_same_seed_gives_the_same_trace_byte_by_byte(tmp_path: Path) -> None
 
 def test_a_broken_world_shrinks_and_its_command_replays_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FreshnessReader, "now", lambda *_: COMPLETE_UNTIL_THE_END)
-    broken = run_world(Lot.of(14))
+    broken = run_world(Lot.of(2))
     assert broken.failure is not None
     assert broken.failure.check == "watermark"
     small = shrunk(broken, lambda _: None, worlds_max=6)
