@@ -2,7 +2,7 @@
 
 Hudi runs every pending clean as it is planned, and looks at no savepoint. A process decides on a clean and is paused before
 its request, or before the inflight file, while others keep the table as it is with a savepoint; it wakes, puts the file,
-and dies. Or it dies when it has deleted some of its files, as any process may.
+and dies. Or it dies when it has deleted some of its files, as any process may, or none.
 """
 
 import os
@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from conformance.test_table_services import CLEANED, compact, do, opened, write
@@ -17,14 +18,16 @@ from conformance.test_undone_by_stock import STAYS
 from eventide import Table
 from eventide.bootstrap import assemble
 from eventide_adapters.storage.faulty import SimulatedCrash
-from eventide_core.config import COMMITS_RETAINED
+from eventide_core.config import BUCKETS, COMMITS_RETAINED, INDEX_TYPE
 from eventide_core.errors import BusyError
+from golden.histories import PLAIN
 from support.doubles.dying_storage import DyingStorage
 from support.files.metadata_updates import listed, on_disk
 from support.judge import HudiJudge
-from support.judge.options import METADATA_TABLE
+from support.judge.deeds import Write
+from support.judge.options import ARCHIVED_EARLY, METADATA_TABLE
 from support.pasts import golden
-from support.pasts.hudi_continues import snapshots
+from support.pasts.hudi_continues import NEW_MS, row, rows, snapshots
 from support.run.command_line import run
 
 TABLES = [
@@ -103,3 +106,28 @@ def test_what_a_clean_removed_is_recorded_though_hudi_completed_it(
     do(judge, [write(path, options | CLEANED, "d"), compact(path, options)])
     assert on_disk(path) == listed(path)
     assert snapshots(judge, path)
+
+
+@pytest.mark.parametrize(("name", "bundle", "chosen"), TABLES)
+def test_stock_archives_no_overwrite_whose_files_a_dead_clean_has_left(
+    name: str, bundle: str, chosen: dict[str, str], tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """Its archival passes what was overwritten before the limit of the last clean, and the old rows would be shown."""
+    judge: HudiJudge = request.getfixturevalue(bundle)
+    path = golden.unpack(name, tmp_path)
+    options = dict(golden.expected(name).options) | dict(chosen)
+    now = pa.Table.from_pylist([row(2, NEW_MS, "over")], schema=PLAIN)
+    writer: dict[str, object] = {key: options[key] for key in (INDEX_TYPE, BUCKETS) if key in options}
+    Table.open(str(path), writer).insert_overwrite(now)
+    later = [pa.Table.from_pylist([row(21, NEW_MS + number, "b")], schema=PLAIN) for number in range(8)]
+    do(judge, [Write(path, records, options) for records in later[:4]])
+    dying = DyingStorage(path, r"\.clean\.inflight$")
+    with pytest.raises(SimulatedCrash):
+        assemble(str(path), {COMMITS_RETAINED: "1"}, storage=dying).cleaner.clean(1)
+
+    before = snapshots(judge, path)
+    do(judge, [Write(path, records, options | CLEANED | ARCHIVED_EARLY) for records in later[4:]])
+    assert not list(path.glob(".hoodie/**/*.replacecommit"))
+    after = snapshots(judge, path)
+    assert sorted(after - before) == sorted(rows(later[-1]))
+    assert run("verify", path, "--deep").exit_code == 0

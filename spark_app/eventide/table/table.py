@@ -157,7 +157,7 @@ class Table(TableWrites, TableSchema, TableMaintenance):
     def schedule(self, plan: "Plan", *, is_for_later: bool = True) -> "Plan":
         """Puts the plan on the timeline. It merges nothing yet.
 
-        Plans again if the table has changed since, or if T follows the clock.
+        Plans again if the table has changed since, if T follows the clock, or if the plan is of other options.
         If there is nothing to do, it writes nothing, and `idle` of the returned plan states the reason. A plan without
         operations only publishes its cut, and stock Hudi fails on it. So it is put only with `is_for_later=False`, for a
         caller that executes it at once.

@@ -2,7 +2,8 @@
 
 Hudi runs every pending clean as it is planned: it would delete what a savepoint keeps by now. So a plan of eventide names
 its files where Hudi doesn't look, in its extra metadata. For Hudi it has one that never exists: without any, its cleaner
-fails.
+fails. Nor is its limit Hudi's: Hudi's archival passes what replaced file groups before the limit of the last clean, and
+readers would show their rows again while their files are there.
 
 Hudi's plans contain absolute paths, the metadata bare names. As in `rollback`, a decoder uses only the file name of a path,
 and accepts it only if it is the name of a base or log file.
@@ -27,6 +28,7 @@ _PLAN = ContainerSchema.named("cleaner_plan")
 _METADATA = ContainerSchema.named("clean_metadata")
 _SAVEPOINTS_KEY = "savepointed_timestamps"
 _DELETED_KEY = "eventide.deleted"
+_RETAINED_KEY = "eventide.earliest.to.retain"
 _NO_FILE_GROUP = f"{UUID(int=0)}-0"
 _VERSION = 2  # the version of Hudi's plans and metadata: a plan has its paths in `filePathsToBeDeletedPerPartition`
 
@@ -34,14 +36,17 @@ _VERSION = 2  # the version of Hudi's plans and metadata: a plan has its paths i
 def encode_clean_plan(plan: CleanPlan, root: str) -> bytes:
     """The bytes of `<instant>.clean.requested`; `root` is the table's URI."""
     nothing = str(BaseFileName(_NO_FILE_GROUP, "0-0-0", plan.instant))
-    earliest = plan.earliest_to_retain
+    earliest, until = plan.earliest_to_retain, plan.cleaned_until
+    own = {_DELETED_KEY: json.dumps(plan.deleted, default=dict)}
+    if earliest is not None:
+        own[_RETAINED_KEY] = earliest.requested_time
     record: dict[str, Any] = {
         "earliestInstantToRetain": None
-        if earliest is None
+        if until is None
         else {
-            "timestamp": earliest.requested_time,
-            "action": str(earliest.action),
-            "state": str(earliest.state).upper(),
+            "timestamp": until.requested_time,
+            "action": str(until.action),
+            "state": str(until.state).upper(),
         },
         "lastCompletedCommitTimestamp": plan.last_completed,
         "policy": str(plan.policy),
@@ -52,7 +57,7 @@ def encode_clean_plan(plan: CleanPlan, root: str) -> bytes:
             for partition in list(plan.deleted)[:1]
         },
         "partitionsToBeDeleted": [],
-        "extraMetadata": {**_extra(plan.savepoints), _DELETED_KEY: json.dumps(plan.deleted, default=dict)},
+        "extraMetadata": _extra(plan.savepoints) | own,
     }
     return write_container(_PLAN, record)
 
@@ -65,16 +70,20 @@ def decode_clean_plan(data: bytes, path: str, instant: str) -> CleanPlan:
             "counts as dead, and finds the same files again"
         )
     document = read_container(data, path)
-    earliest = document.document("earliestInstantToRetain")
+    limit = document.document("earliestInstantToRetain")
+    until = _instant(limit) if limit.values else None
+    own = _own(document)
+    retained = document.document("extraMetadata").text(_RETAINED_KEY)
     files = document.document("filePathsToBeDeletedPerPartition")
     named = {part: tuple(file.required_text("filePath") for file in files.documents(part)) for part in files.values}
     return CleanPlan(
         instant,
         document.member("policy", CleaningPolicy, "a cleaning policy"),
-        _instant(earliest) if earliest.values else None,
+        (_completed(retained) if retained else None) if own else until,
         document.text("lastCompletedCommitTimestamp") or "",
-        _own(document) or _checked(named, path),
+        own or _checked(named, path),
         _savepoints(document),
+        until,
     )
 
 
@@ -104,15 +113,17 @@ def decode_clean(data: bytes, path: str) -> CleanPlan:
     policies = {
         of_partition.member("policy", CleaningPolicy, "a cleaning policy") for of_partition in by_partition.values()
     }
+    deleted = {partition: of_partition.texts("deletePathPatterns") for partition, of_partition in by_partition.items()}
     earliest = document.text("earliestCommitToRetain")
     return CleanPlan(
         document.required_text("startCleanTime"),
         next(iter(policies), CleaningPolicy.COMMITS),
-        Instant(earliest, Action.COMMIT, State.COMPLETED) if earliest else None,
+        _completed(earliest) if earliest else None,
         document.text("lastCompletedCommitTimestamp") or "",
-        {partition: of_partition.texts("deletePathPatterns") for partition, of_partition in by_partition.items()},
+        deleted,
         _savepoints(document),
-        _own(document),
+        # Hudi 0.14 doesn't copy the extra metadata.
+        is_left=any(_NO_FILE_GROUP in name for names in deleted.values() for name in names),
     )
 
 
@@ -148,6 +159,11 @@ def _partition(plan: CleanPlan, partition: str, names: tuple[str, ...]) -> dict[
         "failedDeleteFiles": [],
         "isPartitionDeleted": False,
     }
+
+
+def _completed(time: str) -> Instant:
+    """Of a limit, readers use only the time."""
+    return Instant(time, Action.COMMIT, State.COMPLETED)
 
 
 def _instant(document: Document) -> Instant:

@@ -9,7 +9,8 @@ Order of writes, and what a crash after each leaves:
 2. Under the lock: markers and heartbeats of actions that are no longer pending are removed, because nothing else would,
    and no process reads them. A heartbeat at `c`; then `<c>.clean.requested` contains the plan. If there is nothing to
    remove, there is no plan, and nothing on the timeline. The plan names the files where Hudi's cleaner doesn't look, which
-   runs a plan without asking what a savepoint keeps by then: so a request that comes too late deletes nothing.
+   runs a plan without asking what a savepoint keeps by then: so a request that comes too late deletes nothing. Nor does it
+   state to Hudi that older slices are gone: Hudi would archive what replaced their file groups, and show their rows again.
 3. `<c>.clean.inflight`, and the files are removed. Names are never reused, so this needs no lock; a second run finds
    fewer files.
 4. Under the lock: the changes are written to Hudi's metadata table, then the completed file. From version 8 on, its
@@ -226,9 +227,19 @@ class Cleaner:
             last_completed=writes[-1].requested_time if writes else "",
             deleted={partition: tuple(names) for partition, names in deleted.items()},
             savepoints=tuple(sorted(savepoints_of(self.files, state))),
+            cleaned_until=self._cleaned_until(state),
         )
         self._request(state.config, plan, lease, beating)
         return plan
+
+    def _cleaned_until(self, state: TableState) -> Instant | None:
+        """How far the last clean went. One by versions has no limit: it has removed all file groups that were replaced."""
+        for clean in reversed(state.timeline.completed):
+            if clean.action is Action.CLEAN:
+                done = self.files.clean(state.config, clean)
+                if done.earliest_to_retain is not None or done.policy is CleaningPolicy.FILE_VERSIONS:
+                    return done.earliest_to_retain or clean
+        return next(iter(state.timeline.writes), None)
 
     def _request(self, config: TableConfig, plan: CleanPlan, lease: Lease, beating: ExitStack) -> None:
         data = self.files.codec.encode_clean_plan(plan, self.files.storage.root)
@@ -256,7 +267,7 @@ class Cleaner:
             clean = timeline.find(plan.instant)
             if clean is not None and not clean.is_completed:
                 self._complete(config, plan, lease)
-            elif clean is not None and self.files.clean(config, clean).left:
+            elif clean is not None and plan.deleted and self.files.clean(config, clean).is_left:
                 self._record(plan, lease, beating)
         self.liveness.heartbeats.end(plan.instant)
         return deleted

@@ -82,5 +82,5 @@ def check_or_unname(storage: Storage, lease: Lease) -> None:
 
 def _unname_metadata_table(storage: Storage) -> None:
     """Removes the metadata table from the table's settings: from then on, nobody reads it."""
-    without = dict.fromkeys((METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT))
+    without: dict[str, str | None] = dict.fromkeys((METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT))
     change_settings(storage, lambda _: without, None)

@@ -90,7 +90,8 @@ class CompactionDrafter:
             draft = self._whole_slices(state, strategy, moment, is_due, notes)
         refuse_returned(state, draft.plan.file_groups)
         refuse_unnamed(self.files, state, draft.plan.paths)
-        return replace(draft, plan=with_change_logs(draft.plan)) if captures else draft
+        plan = with_change_logs(draft.plan) if captures else draft.plan
+        return replace(draft, plan=plan, options=self.options)
 
     def draft_of_copy_on_write(self, state: TableState) -> DraftPlan:
         """The draft of a copy-on-write table: nothing to do, whatever the request."""

@@ -6,6 +6,7 @@ from typing import TypeAlias
 from eventide_core.action.compaction.trigger import Due
 from eventide_core.action.freshness.freshness import Freshness
 from eventide_core.action.query.offending_log_files import OffendingLogFile
+from eventide_core.config import Options
 from eventide_core.errors import format_timestamp
 from eventide_core.service.facts.exact_view import Exactness
 from eventide_core.service.state.table import TableState
@@ -40,7 +41,8 @@ class DraftPlan:
     the plan's instant: what they wrote is for a later compaction. `waits_for` is what has to end before the plan can be
     made; its instant is a guess until then. `held` are the slices that keep the watermark below T, the earliest first.
     `nothing` states why the table never has anything to compact. `exactness` is the view's, if an exact cut is requested
-    that the published cut has reached. `put` is what the scheduler has put, to be run at once.
+    that the published cut has reached. `put` is what the scheduler has put, to be run at once. `options` are those that it
+    follows.
     """
 
     state: TableState = field(repr=False, compare=False)
@@ -59,6 +61,7 @@ class DraftPlan:
     nothing: str | None = None
     exactness: Exactness | None = None
     put: PutPlan | None = field(default=None, repr=False, compare=False)
+    options: Options | None = field(default=None, repr=False, compare=False)
 
     @property
     def is_to_put(self) -> bool:

@@ -76,10 +76,11 @@ class CompactionScheduler:
     ) -> DraftPlan:
         """Makes the plan, and puts it on the timeline unless the draft has nothing to do; then `put` is what it put.
 
-        `drafted` is what `plan` returned for this request: it is put as it is if the table is unchanged. `is_for_later`:
-        the plan is not executed immediately, so it must be one that Hudi can also run. Waits, as long as configured, if
-        open writes leave no quiet moment. Raises BusyError after that time, if another pending action excludes a plan, or
-        if another scheduler was faster. Raises RefusedError beside a stream of Hudi that may compact the table itself.
+        `drafted` is what `plan` returned for this request: it is put as it is if the table and the options are unchanged.
+        `is_for_later`: the plan is not executed immediately, so it must be one that Hudi can also run. Waits, as long as
+        configured, if open writes leave no quiet moment. Raises BusyError after that time, if another pending action
+        excludes a plan, or if another scheduler was faster. Raises RefusedError beside a stream of Hudi that may compact
+        the table itself.
         """
         if request.link_choice is LinkChoice.HARDLINK and Capability.HARDLINK not in self.files.storage.capabilities:
             raise RefusedError(
@@ -98,7 +99,7 @@ class CompactionScheduler:
 
     def _put_drafted(self, draft: DraftPlan) -> DraftPlan | None:
         """The draft, put on the timeline; None if that needs another one."""
-        if not draft.is_to_put:
+        if not draft.is_to_put or draft.options != self.drafter.options:
             return None
         self._check_merger(draft.state)
         self._wait_out_clock_skew(draft)

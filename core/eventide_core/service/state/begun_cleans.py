@@ -18,5 +18,5 @@ def begun_cleans(files: TableFiles, config: TableConfig, timeline: Timeline) -> 
         clean
         for clean in timeline.instants
         if clean.action is Action.CLEAN
-        and (not clean.is_completed or (clean.requested_time in beating and files.clean(config, clean).left))
+        and (not clean.is_completed or (clean.requested_time in beating and files.clean(config, clean).is_left))
     )

@@ -1,7 +1,7 @@
 """The plan of a clean, which its metadata repeat: which files it removes, or has removed."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
 from eventide_core.table.files.file_name import path_in
@@ -23,8 +23,9 @@ class CleanPlan:
     `deleted` are file names by partition, sorted. `policy` is what chose them. `earliest_to_retain` is the first write whose
     slices stay; None if the policy does not go by time, or keeps all. `last_completed` is the requested time of the last
     write that had completed, empty if none had. `savepoints` are those at that time: an engine that cleans incrementally
-    reexamines a partition if one of them was deleted. `left` are the files, by partition, of a plan of eventide that Hudi
-    completed: it has removed none of them.
+    reexamines a partition if one of them was deleted. `cleaned_until` is the first write whose older slices no earlier clean
+    has removed, the only limit that a plan of eventide states to Hudi; None in a completed clean. `is_left`: Hudi completed
+    a plan of eventide, and has removed none of its files.
     """
 
     instant: str
@@ -33,7 +34,8 @@ class CleanPlan:
     last_completed: str
     deleted: Mapping[str, tuple[str, ...]]
     savepoints: tuple[str, ...] = ()
-    left: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    cleaned_until: Instant | None = None
+    is_left: bool = False
 
     @property
     def deleted_paths(self) -> tuple[str, ...]:

@@ -21,22 +21,27 @@ from eventide_core.table.timeline.savepoint_metadata import SavepointMetadata
 
 CODEC = HudiMetadataCodec()
 BASE = "f1-0_0-1-0_20261121091030640.parquet"
-EARLIEST = Instant("20261121091030640", Action.DELTA_COMMIT, State.COMPLETED)
+EARLIEST = Instant("20261121091030640", Action.COMMIT, State.COMPLETED)
 TARGET = RollbackTarget("20261121091030640", Action.DELTA_COMMIT)
 
 
 @pytest.mark.parametrize("earliest", [EARLIEST, None])
 def test_a_clean_plan_is_read_back(earliest: Instant | None) -> None:
-    plan = CleanPlan("20261121091031101", CleaningPolicy.HOURS, earliest, "", {"p=1": (BASE,)}, ("20261121091030000",))
+    saved, until = ("20261121091030000",), Instant("20261121091020000", Action.DELTA_COMMIT, State.COMPLETED)
+    plan = CleanPlan("20261121091031101", CleaningPolicy.HOURS, earliest, "", {"p=1": (BASE,)}, saved, until)
     data = CODEC.encode_clean_plan(plan, "file:///lake/trips")
     assert CODEC.decode_clean_plan(data, "c", plan.instant) == plan
-    files = read_container(data, "c").document("filePathsToBeDeletedPerPartition")
+    record = read_container(data, "c")
+    assert record.document("earliestInstantToRetain").text("timestamp") == until.requested_time
+    files = record.document("filePathsToBeDeletedPerPartition")
     (for_hudi,) = [document.text("filePath") for document in files.documents("p=1")]
     assert for_hudi == f"/lake/trips/p=1/{UUID(int=0)}-0_0-0-0_20261121091031101.parquet"  # which nobody makes
 
 
 def test_a_clean_plan_of_hudi_is_read() -> None:
-    plan = CleanPlan("20261121091031101", CleaningPolicy.COMMITS, EARLIEST, "20261121091030640", {"p=1": (BASE,)})
+    plan = CleanPlan(
+        "20261121091031101", CleaningPolicy.COMMITS, EARLIEST, "20261121091030640", {"p=1": (BASE,)}, (), EARLIEST
+    )
     record = dict(read_container(CODEC.encode_clean_plan(plan, ""), "c").values)
     files = {"p=1": [{"filePath": f"hdfs://lake/trips/p=1/{BASE}", "isBootstrapBaseFile": False}]}
     record |= {"filePathsToBeDeletedPerPartition": files, "extraMetadata": None}
@@ -60,6 +65,15 @@ def test_a_completed_clean_is_read_back() -> None:
     for since in (None, earliest):
         plan = CleanPlan("20261121091031101", CleaningPolicy.FILE_VERSIONS, since, "20261121091030640", {"": (BASE,)})
         assert decode_clean(CODEC.encode_clean(plan), "c") == plan
+
+
+def test_a_completed_clean_of_hudi_shows_that_eventide_planned_it() -> None:
+    """Whether or not it has the extra metadata of the plan, which Hudi 0.14 doesn't copy."""
+    instant = "20261121091031101"
+    nothing = f"{UUID(int=0)}-0_0-0-0_{instant}.parquet"
+    for name, is_left in ((nothing, True), (f"file:/lake/trips/p=1/{nothing}", True), (BASE, False)):
+        done = CleanPlan(instant, CleaningPolicy.COMMITS, EARLIEST, "", {"p=1": (name,)})
+        assert decode_clean(CODEC.encode_clean(done), "c").is_left == is_left
 
 
 def test_a_savepoint_is_read_back() -> None:

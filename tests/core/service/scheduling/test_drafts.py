@@ -10,8 +10,8 @@ import pytest
 from eventide import Table
 from eventide.bootstrap import assemble
 from eventide_core.action.compaction.request import CompactionRequest
-from eventide_core.config import LinkChoice
-from eventide_core.errors import format_timestamp
+from eventide_core.config import STRATEGY, LinkChoice
+from eventide_core.errors import ConfigError, format_timestamp
 from eventide_core.ports import Lease, TableLock
 from eventide_core.service.scheduling.draft import CompactionDrafter
 from eventide_core.service.scheduling.draft_plan import DraftPlan
@@ -155,3 +155,13 @@ def test_a_plan_of_another_table_is_made_again(tmp_path: Path, drafts: list[Draf
         log.path for file_slice in Table.open(table.uri).state().view.latest_slices() for log in file_slice.log_files
     }
     assert made.merged_log_files == own
+
+
+def test_a_plan_of_other_options_is_made_again(tmp_path: Path) -> None:
+    """Options may refuse it, or leave out what it includes."""
+    table = logged(tmp_path)
+    plan = table.plan_compaction(T)
+    by_size = Table.open(table.uri, {STRATEGY: "LogFileSizeBasedCompactionStrategy"})
+    with pytest.raises(ConfigError, match="ignores event times"):
+        by_size.schedule(plan)
+    assert table.schedule(plan).instant == plan.instant
