@@ -55,6 +55,13 @@ def test_errors_of_a_release_keep_their_exit_codes(release: str) -> None:
 
 
 @pytest.mark.parametrize("release", RELEASES)
+def test_errors_of_a_release_are_caught_as_what_they_were(release: str) -> None:
+    now = interface()["error_bases"]
+    for name, bases in kept(release)["error_bases"].items():
+        assert set(bases) <= set(now[name]), name
+
+
+@pytest.mark.parametrize("release", RELEASES)
 def test_options_of_a_release_are_there(release: str) -> None:
     assert set(kept(release)["options"]) - set(interface()["options"]) == set()
 

@@ -29,6 +29,7 @@ def interface() -> dict[str, Any]:
         "python": {name: _parameters(getattr(eventide, name)) for name in sorted(eventide.__all__)},
         "verbs": dict(_verbs(command_line)),
         "exit_codes": {kind.__name__: kind.exit_code for kind in _errors(EventideError)},
+        "error_bases": {kind.__name__: _python_bases(kind) for kind in _errors(EventideError)},
         "options": sorted(option.key for option in all_options()),
         "json": {path.name: dict(_fields(json.loads(path.read_text()))) for path in sorted(SCHEMAS.iterdir())},
     }
@@ -64,6 +65,11 @@ def _errors(kind: type[EventideError]) -> Iterator[type[EventideError]]:
     yield kind
     for below in kind.__subclasses__():
         yield from _errors(below)
+
+
+def _python_bases(kind: type[EventideError]) -> list[str]:
+    """What `except` catches it by, apart from eventide's own names."""
+    return [base.__name__ for base in kind.__mro__ if base.__module__ == "builtins" and base is not object]
 
 
 def _fields(schema: Schema, path: str = "") -> Iterator[tuple[str, list[str]]]:
