@@ -1,17 +1,14 @@
 """Reads the active timeline of a table or of its metadata table, without the files that don't count."""
 
 from collections.abc import Callable, Collection, Iterable
-from contextlib import suppress
 
 from eventide_core.access.timeline_files import TimelineFiles
-from eventide_core.errors import CorruptTimelineError
 from eventide_core.ports import ArchivedTimeline, Storage
 from eventide_core.table.timeline.archived_timeline import END_OF_TIME
 from eventide_core.table.timeline.checksums import CHECKSUMS_KEY
 from eventide_core.table.timeline.commit_metadata import CommitMetadata
 from eventide_core.table.timeline.instant import Instant
 from eventide_core.table.timeline.outcome_file import OUTCOME_DIRECTORY, RecordedEnds, check_record
-from eventide_core.table.timeline.savepoint_metadata import SAVED_BY, SavepointMetadata
 from eventide_core.table.timeline.strays import Evidence, timeline_of
 from eventide_core.table.timeline.timeline import Timeline
 
@@ -23,7 +20,6 @@ def active_timeline(
     decode: Callable[[bytes, str], CommitMetadata],
     *,
     are_plans_followed: bool = False,
-    decode_savepoint: Callable[[bytes, str], SavepointMetadata] | None = None,
 ) -> Timeline:
     """The timeline whose files are of these instants (table/timeline/strays.py; `are_plans_followed`: there).
 
@@ -38,12 +34,6 @@ def active_timeline(
     def is_of_another_engine(completed: Instant) -> bool:
         return CHECKSUMS_KEY not in decode(files.read(completed), files.path(completed)).extra_metadata
 
-    def is_own_savepoint(completed: Instant) -> bool:
-        if decode_savepoint is not None:
-            with suppress(CorruptTimelineError):  # it stays, and whoever needs it says so
-                return decode_savepoint(files.read(completed), files.path(completed)).saved_by == SAVED_BY
-        return False
-
     evidence = Evidence(
         boundary,
         lambda time: archive().find(time) is not None,
@@ -51,7 +41,6 @@ def active_timeline(
         is_of_another_engine,
         files.exists,
         are_plans_followed,
-        is_own_savepoint,
     )
     return timeline_of(listed, evidence)
 

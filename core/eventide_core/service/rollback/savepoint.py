@@ -4,7 +4,7 @@ Order of writes, inside the table lock: `<t>.savepoint.inflight` with the names 
 *pin*; then the completed file with the same content. From then on nothing of them is cleaned, rolled back or archived. A
 crash in between leaves the pin. Whoever would clean, roll back, restore or archive next completes it first, or removes it
 if a file of it is gone (`end_pins`): so a process that wakes up before its completed file finds its files as it left them.
-Deleting removes the pin first, so that the savepoint of a process that is paused can't come back.
+Deleting records that first, and then removes the pin, so that the savepoint of a process that is paused can't come back.
 """
 
 from collections.abc import Mapping
@@ -26,11 +26,12 @@ from eventide_core.service.state.committed_files import looked_again
 from eventide_core.service.state.table import TableState
 from eventide_core.service.state.table_files import TableFiles
 from eventide_core.service.transaction.action import Transaction
+from eventide_core.service.transaction.outcome import record_undone
 from eventide_core.service.transaction.steps import Kind
 from eventide_core.table.files.file_name import LogFileName
 from eventide_core.table.timeline.instant import Action, State
+from eventide_core.table.timeline.outcome_file import record_of, undone_path
 from eventide_core.table.timeline.savepoint_metadata import (
-    SAVED_BY,
     SavepointMetadata,
     comments_with_tag,
     remarks_with_exactness,
@@ -71,8 +72,9 @@ class Savepoints:
             if known is not None:
                 return known
             self._check(state, instant)
-            metadata = SavepointMetadata(SAVED_BY, self.files.clock.now_ms(), text, _files_as_of(state, instant))
+            metadata = SavepointMetadata("eventide", self.files.clock.now_ms(), text, _files_as_of(state, instant))
             data = self.files.codec.encode_savepoint(metadata)
+            self.files.storage.delete(undone_path(record_of(instant, Action.SAVEPOINT)))
             _savepoint(self.files, state, instant).put(lease, State.INFLIGHT, data)
             _complete(self.files, state, instant, data, lease)
             return metadata
@@ -125,6 +127,7 @@ class Savepoints:
             states = [i for i, _ in timeline.entries() if (i.action, i.requested_time) == (Action.SAVEPOINT, instant)]
             if not states:
                 raise InstantNotFoundError(f"{self.files.storage.root}: there is no savepoint at {instant}")
+            record_undone(self.files.storage, record_of(instant, Action.SAVEPOINT))
             pin_first = sorted(states, key=lambda one: one.is_completed)
             delete_each(self.files.storage, map(timeline.path, pin_first), lease)
 

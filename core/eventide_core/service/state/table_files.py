@@ -191,7 +191,6 @@ class TableFiles:
                 lambda: self.archive(config),
                 self.codec.decode_commit,
                 are_plans_followed=config.layout.writers_follow_plans,
-                decode_savepoint=self.codec.decode_savepoint,
             )
             if not config.has_utc_instants:
                 timeline = replace(timeline, offset=observed_offset((e.path[start:], e.modified_ms) for e in entries))

@@ -2,13 +2,13 @@
 
     <record>.outcome      {"completion_time": "<time>", "version": 1}   completed, or to be completed, at that time
                           {"completion_time": null, "version": 1}       undone before it completed
-    <record>.undone       empty                                         undone after it had completed
+    <record>.undone       empty                                         undone after it had completed; a savepoint: deleted
     <instant>.<n>.attempt empty                           attempt n of eventide at a compaction plan of Hudi has begun
 
 A record is the instant of a compaction, or `<instant>.write` of any other write: a writer without the lock may have taken
-the instant of a plan in the same millisecond. An outcome is put if absent and never replaced, so that the first claim
-counts. Its size alone shows an undone instant, so that no listing has to read it. A record of a later version has none of
-the sizes that one of this version has.
+the instant of a plan in the same millisecond. A savepoint has `<instant>.savepoint`, until the commit is kept again. An
+outcome is put if absent and never replaced, so that the first claim counts. Its size alone shows an undone instant, so
+that no listing has to read it. A record of a later version has none of the sizes that one of this version has.
 """
 
 from collections.abc import Callable, Iterable
@@ -21,16 +21,22 @@ from eventide_core.table.files.own_file import decoded_own, encoded_own
 from eventide_core.table.timeline.instant import Action
 
 OUTCOME_DIRECTORY: Final = ".hoodie/.aux/eventide"
-_OUTCOME, _UNDONE, _ATTEMPT, _WRITE = ".outcome", ".undone", ".attempt", ".write"
+_OUTCOME, _UNDONE, _ATTEMPT, _WRITE, _SAVEPOINT = ".outcome", ".undone", ".attempt", ".write", ".savepoint"
 
 
 def record_of(instant: str, action: Action) -> str:
     """The name of the record of an action, pending or completed."""
-    return instant if action in (Action.COMPACTION, Action.COMMIT) else f"{instant}{_WRITE}"
+    match action:
+        case Action.COMPACTION | Action.COMMIT:
+            return instant
+        case Action.SAVEPOINT:
+            return f"{instant}{_SAVEPOINT}"
+        case _:
+            return f"{instant}{_WRITE}"
 
 
 def is_of_compaction(record: str) -> bool:
-    return not record.endswith(_WRITE)
+    return not record.endswith((_WRITE, _SAVEPOINT))
 
 
 def outcome_path(record: str) -> str:

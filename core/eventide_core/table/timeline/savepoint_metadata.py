@@ -12,7 +12,6 @@ The last line is there for the view as of a watermark, if the footers of its bas
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
 
 from eventide_core.errors import ConfigError
 from eventide_core.table.files.file_name import path_in
@@ -20,9 +19,6 @@ from eventide_core.table.files.file_name import path_in
 _TAG = "eventide.tag="
 _EXACT = "eventide.tag.exact="
 _TAG_NAME = re.compile(r"\w[\w.:/+@-]{0,127}")
-
-
-SAVED_BY: Final = "eventide"
 
 
 @dataclass(frozen=True, slots=True)

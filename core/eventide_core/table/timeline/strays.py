@@ -21,8 +21,8 @@ right now, or have done so since the timeline was listed.
    gone: the action was archived, or void.
 
 4. A savepoint that has completed twice counts once: others completed it under another completion time, while its own
-   process was paused before that file. The earlier completion is the late one. One of eventide without its inflight file,
-   which came before it and is deleted first, was deleted.
+   process was paused before that file. The earlier completion is the late one. One without its inflight file, whose
+   deletion eventide has recorded, was deleted: the record comes first, then the inflight file.
 
 A timeline is *in doubt*, so that more than its own files must be read, if its first write or plan lacks one of its three
 files, apart from those that savepoints keep (`Timeline.start`), or any has other files than all three, or the first two. A
@@ -54,7 +54,7 @@ class Evidence:
     `boundary`: the requested time of the last archived write that isn't among these completed ones, None if there is none.
     `is_archived`: whether a write is. `undone`: the records of what was undone (outcome_file.py). `is_of_another_engine`:
     whether another engine put the completed file. `exists`: whether a file is there now, which a listing may have missed.
-    `are_plans_followed`: whether writers append to the slices of a plan. `is_own_savepoint`: whether eventide put it.
+    `are_plans_followed`: whether writers append to the slices of a plan.
     """
 
     boundary: Callable[[Collection[str]], str | None]
@@ -63,7 +63,6 @@ class Evidence:
     is_of_another_engine: Callable[[Instant], bool]
     exists: Callable[[Instant], bool]
     are_plans_followed: bool = False
-    is_own_savepoint: Callable[[Instant], bool] = lambda _: False
 
     def is_followed(self, files: Collection[Instant]) -> bool:
         """Whether these are the files of a pending plan that writers may follow."""
@@ -145,6 +144,7 @@ def _late_savepoints(files: Collection[Instant], evidence: Evidence) -> list[Ins
     )
     last = {file.requested_time: file for file in completed}
     pinned = {i.requested_time for i in files if i.action is Action.SAVEPOINT and i.state is State.INFLIGHT}
-    alone = (file for file in completed if file.requested_time not in pinned and evidence.is_own_savepoint(file))
-    deleted = {file for file in alone if not evidence.exists(replace(file, state=State.INFLIGHT, completion_time=None))}
+    alone = [file for file in completed if file.requested_time not in pinned]
+    records = evidence.undone() if alone else ()
+    deleted = {file for file in alone if record_of(file.requested_time, file.action) in records}
     return [file for file in completed if file is not last[file.requested_time] or file in deleted]

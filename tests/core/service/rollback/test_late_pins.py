@@ -42,6 +42,24 @@ def test_a_late_pin_takes_no_tag_from_another_commit(layout: Layout) -> None:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: str(layout.version))
+def test_a_savepoint_whose_pin_is_lost_stays_and_keeps_its_files(layout: Layout) -> None:
+    """As in a copy of the table made without the inflight files."""
+    past = begin_past(clean, layout)
+    past.bench.load(past.start)
+    application = past.bench.process()
+    _tag(0, application)
+    (pin,) = (path for path in past.bench.storage.dump() if path.endswith(".savepoint.inflight"))
+    past.bench.storage.delete(pin)
+    (kept,) = past.bench.process().savepoints.tags()
+    others = Others(past.bench, 1_000)
+    others.go_on(2)
+    assert past.bench.process().savepoints.tags() == (kept,)
+    assert kept.savepoint.paths <= past.bench.storage.dump().keys()
+    assert past.bench.process().savepoints.delete_tag(TAG) == kept.instant
+    assert past.bench.process().savepoints.tags() == ()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: str(layout.version))
 def test_a_savepoint_that_others_deleted_does_not_come_back(layout: Layout) -> None:
     """Its process slept before the completed file, and died right after it."""
     past = begin_past(clean, layout)
