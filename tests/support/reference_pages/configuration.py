@@ -17,8 +17,8 @@ _HEAD = """# Options
 Every option that eventide reads. Set them as `--option KEY=VALUE` or in a file with `--config FILE.toml`, in
 `Table.open(uri, options)`, to `eventide.stream_sink(table, options)`, or as `.option(KEY, VALUE)` of `format("eventide")`.
 Hudi's keys keep Hudi's meaning; the defaults are eventide's, and some differ from Hudi's. If an option has several names,
-the first that is set counts. eventide warns of a key that begins with `eventide.` or `s3.` and is on neither page. It ignores
-other keys: they belong to Hudi. What a table records about itself in `hoodie.properties` is on [the page of the
+the first that is set counts. eventide warns of a key that begins with `eventide.` or `s3.` and is on neither page. It
+ignores other keys: they belong to Hudi. What a table records about itself in `hoodie.properties` is on [the page of the
 format](../on_disk_format.md).
 
 Choices and flags are read in any case. A duration is written as 90s, 30m, 2h, or 1d, or several of these one after another.
