@@ -25,6 +25,8 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
+from support.run.child_processes import environment
+
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "architecture.md"
 BEGIN, END = "<!-- figures: begin -->\n", "<!-- figures: end -->\n"
@@ -179,7 +181,7 @@ def measured(action: str, directory: Path) -> dict[str, Any]:
     table, rows = _made(directory)
     words = [{"TABLE": str(table), "ROWS": str(rows)}.get(word, word) for word in ACTIONS[action]]
     run = [sys.executable, "-m", "support.documentation.figures", *words]
-    answer = subprocess.run(run, capture_output=True, text=True, check=True)
+    answer = subprocess.run(run, env=environment(), capture_output=True, text=True, check=True)
     found: dict[str, Any] = json.loads(answer.stderr.splitlines()[-1])
     return found
 
