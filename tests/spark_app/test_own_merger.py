@@ -156,7 +156,7 @@ def test_a_mapping_to_no_merger_is_refused_before_anything_is_written(path: Path
 def test_a_result_that_does_not_fit_ends_a_compaction_without_a_commit(path: Path) -> None:
     written(path, "Joined")
     table = opened(path, "Short")
-    with pytest.raises(RecordMergerError, match=r"support\.mergers:Short returned"):
+    with pytest.raises(RecordMergerError, match=r"support\.values\.mergers:Short returned"):
         table.compact(table.plan_compaction(before=LATER_MS))
     good = opened(path, "Joined")
     assert words(good.snapshot().to_arrow()) == {"k0": "abbc", "k1": "abbc"}
