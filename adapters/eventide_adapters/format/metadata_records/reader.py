@@ -148,8 +148,7 @@ class MetadataTableReader:
         """Whether the commit names the file: a rebuild that was paused may put one beside the file of another rebuild."""
         completed, commit = self.facts.timeline.find(instant), self.archive.commit(instant)
         if commit is None and completed is not None:
-            file = f"{self.timeline_path}/{completed.file_name}"
-            commit = HudiMetadataCodec().decode_commit(self.storage.read(file), file)
+            commit = HudiMetadataCodec().decode_commit(self.own_files.read(completed), self.own_files.path(completed))
         name = path.rpartition("/")[2]
         return commit is not None and any(stat.path.rpartition("/")[2] == name for stat in commit.stats)
 

@@ -42,8 +42,8 @@ class LogFacts:
     """A log file and what is known about its content, by the timeline or by its blocks (service/facts/log_facts.py).
 
     `event_times` is the range of all its records and deletes, `delete_count` the number of its deletes, natural ones among
-    them. `instants` are its blocks' with records, including torn and uncommitted ones: the requested times of the
-    writes. `rolled_back` are the instants whose blocks a command block in it rolls back. `has_merged_block`: one of its
+    them. `instants` are the requested times of the writes whose blocks in it have records, torn and uncommitted blocks
+    included. `rolled_back` are the instants whose blocks a command block in it rolls back. `has_merged_block`: one of its
     blocks is the result of a log compaction.
 
     `check` has to be made for a slice that is compacted. `uncompacted` is the range of its records that are in no base file

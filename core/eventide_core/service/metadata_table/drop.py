@@ -24,7 +24,7 @@ from eventide_core.ports import Lease, MetadataTable, Storage
 from eventide_core.service.transaction.settings_file import change_settings
 from eventide_core.table.files.table_path import INDEX_DEFINITIONS, METADATA_DIRECTORY
 from eventide_core.table.property_keys import METADATA_PARTITIONS, METADATA_PARTITIONS_INFLIGHT
-from eventide_core.table.settings.properties import names, parse_properties, settings_text
+from eventide_core.table.settings.properties import names, parse_properties
 
 BEING_MADE: Final = ".hoodie/.aux/eventide/metadata_table.being_made"
 """The mark of a rebuild: empty, there from before the first file of its metadata table until the settings name that."""
@@ -35,14 +35,12 @@ def drop_indexes(storage: Storage, table: MetadataTable, partitions: Collection[
     if not partitions:
         return
 
-    def used_in(text: str) -> tuple[str, ...]:
-        return names(parse_properties(text), METADATA_PARTITIONS)
-
     def without(text: str) -> dict[str, str | None]:
-        return {METADATA_PARTITIONS: ",".join(name for name in used_in(text) if name not in partitions)}
+        used = names(parse_properties(text), METADATA_PARTITIONS)
+        left = [name for name in used if name not in partitions]
+        return {METADATA_PARTITIONS: ",".join(left)} if len(left) < len(used) else {}
 
-    if not set(partitions).isdisjoint(used_in(settings_text(storage.read_range, storage.root))):
-        change_settings(storage, without, None)
+    change_settings(storage, without, None)
     definitions = table.definitions_without(partitions)
     if definitions is not None:
         storage.put(INDEX_DEFINITIONS, definitions)
