@@ -24,7 +24,7 @@ from benchmarks.picture import Curve, picture
 from eventide import Table
 from eventide.bootstrap import assemble
 from eventide.rows.writer import create, new_table
-from eventide_adapters.format.metadata_records.reader import MetadataTableReader
+from eventide_adapters.format.metadata_table.records.reader import MetadataTableReader
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.ports import Storage, TableLock
 from eventide_core.table.settings.metadata_table import REBUILT_INDEXES

@@ -15,8 +15,8 @@ from typing import BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from eventide_adapters.format.avro.schema import arrow_schema
-from eventide_adapters.format.log_file.writer import encode_data_block
+from eventide_adapters.format.encoding.avro.schema import arrow_schema
+from eventide_adapters.format.slice.log_file.writer import encode_data_block
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_core.errors import MissingFileError
 from eventide_core.ports import Capability, FileInfo, OutputFile

@@ -44,7 +44,7 @@ CALLS = {
 }
 KEPT = {
     (
-        "adapters/eventide_adapters/format/merge/record_mergers.py",
+        "adapters/eventide_adapters/format/slice/merge/record_mergers.py",
         "importlib.import_module",
     ): "the user's own option names a merger; the table only has its strategy ID",
     (

@@ -4,14 +4,14 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-from eventide_core.service.transaction.steps import FENCES, Kind
+from eventide_core.service.common.transaction.steps import FENCES, Kind
 from eventide_core.table.timeline.instant import State
 from support.reference_pages.step_texts import OTHER_FILES, STEPS
 
 CORE = Path(__file__).parents[2] / "core/eventide_core"
 SERVICE = CORE / "service"
 PUTS = {"put", "put_if_absent", "replace_version", "copy_if_absent", "link_if_absent", "open_output"}
-OF_A_TRANSACTION = "transaction/action"
+OF_A_TRANSACTION = "common/transaction/action"
 
 
 def putting_modules() -> Iterator[str]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from eventide import Table
-from eventide_adapters.format.metadata_records.reader import MetadataTableReader
+from eventide_adapters.format.metadata_table.records.reader import MetadataTableReader
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.table.files.table_path import INDEX_DEFINITIONS
 from eventide_core.table.timeline.instant import Action

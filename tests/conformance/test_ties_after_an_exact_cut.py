@@ -7,9 +7,9 @@ from typing import Literal
 import pytest
 
 from eventide import Table
-from eventide_adapters.format.merge import slice_merger
-from eventide_adapters.format.merge.base_merge import ChangedRows, SliceMerge
-from eventide_adapters.format.merge.log_fold import FoldedLogFiles
+from eventide_adapters.format.slice.merge import slice_merger
+from eventide_adapters.format.slice.merge.base_merge import ChangedRows, SliceMerge
+from eventide_adapters.format.slice.merge.log_fold import FoldedLogFiles
 from eventide_core.action.compaction import slice_split
 from eventide_core.action.compaction.slice_split import carried_tombstone
 from eventide_core.table.records.key_history import KeyHistory

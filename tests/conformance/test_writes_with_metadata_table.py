@@ -16,7 +16,7 @@ import pytest
 from eventide import Table
 from eventide.bootstrap import assemble
 from eventide.rows.writer import incoming_records
-from eventide_adapters.format.metadata_records.reader import MetadataTableReader
+from eventide_adapters.format.metadata_table.records.reader import MetadataTableReader
 from eventide_adapters.format.metadata_table.table import HudiMetadataTable
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.ports import NoProgress

@@ -16,7 +16,7 @@ from eventide.cli.compaction.serve import serve
 from eventide.options.sections import all_options
 from eventide_core.action.compaction.backlog import Backlog
 from eventide_core.action.freshness.freshness import Freshness
-from eventide_core.service.facts.compaction_history import KeptBytes, PastCompaction
+from eventide_core.service.common.facts.compaction_history import KeptBytes, PastCompaction
 from eventide_core.service.query.metrics import table_metrics
 from eventide_core.table.settings.metadata_table import MetadataTableStatus
 from eventide_core.table.timeline.instant import instant_epoch_ms

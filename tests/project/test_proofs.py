@@ -11,7 +11,7 @@ from support.run.proofs import PARTS, ROOT, arguments, part_of, touched_parts
 FOUNDATIONS = (
     "core/eventide_core/service",
     "adapters/eventide_adapters/format/timeline",
-    "adapters/eventide_adapters/format/log_file",
+    "adapters/eventide_adapters/format/slice/log_file",
     "adapters/eventide_adapters/storage",
 )
 MARK = re.compile(r"\bmark\.(?:proof|broad|campaign)\b|\b(?:PROOF|BROAD)\b")

@@ -9,8 +9,8 @@ import pytest
 
 from eventide import Table
 from eventide.bootstrap import Application, assemble
-from eventide_adapters.format.log_file.blocks import PlacedBlock
-from eventide_adapters.format.log_file.records import BlockReader, LogPart
+from eventide_adapters.format.slice.log_file.blocks import PlacedBlock
+from eventide_adapters.format.slice.log_file.records import BlockReader, LogPart
 from eventide_adapters.storage.faulty import FaultyStorage
 from eventide_adapters.storage.open import open_storage
 from eventide_core.config import (
@@ -22,7 +22,7 @@ from eventide_core.config import (
     LinkChoice,
     Options,
 )
-from eventide_core.service.facts.log_facts import LogFactsReader
+from eventide_core.service.common.facts.log_facts import LogFactsReader
 
 T = 1_700_002_204_000
 STATS: dict[str, str] = {TRACK_EVENT_TIMES: "true", LOG_EVENT_TIMES: "false", EVENT_TIME_FIELD: "ms"}

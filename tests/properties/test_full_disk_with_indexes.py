@@ -16,7 +16,7 @@ from eventide.bootstrap import Application
 from eventide.testing.crash_enumeration import Bench, Moment, execute, pending_plan, writes_of
 from eventide.testing.histories import EPOCH_MS, Layout, Story, at_epoch, put
 from eventide.testing.oracle import Order
-from eventide_adapters.format.metadata_records.records import file_group_number
+from eventide_adapters.format.metadata_table.records.records import file_group_number
 from eventide_adapters.format.metadata_table.table import HudiMetadataTable
 from eventide_adapters.storage.faulty import FaultyStorage
 from eventide_core.action.compaction.request import CompactionRequest

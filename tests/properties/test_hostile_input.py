@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from eventide_adapters.format.log_file.blocks import read_headers
+from eventide_adapters.format.slice.log_file.blocks import read_headers
 from eventide_core.errors import EventideError
 from support.faults.changed_bytes import EDITS, Edit, edited
 from support.files.parsers import PARSERS, files_of, in_memory

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from eventide.testing.histories import ManualClock, NoLock
-from eventide_adapters.format.avro.event_time_properties import event_times_of_schema
-from eventide_adapters.format.merge.slice_merger import ArrowSliceMerger
+from eventide_adapters.format.encoding.avro.event_time_properties import event_times_of_schema
+from eventide_adapters.format.slice.merge.slice_merger import ArrowSliceMerger
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_adapters.lock.file_system_based import FileSystemBasedLock
 from eventide_adapters.lock.processes import is_dead
@@ -20,10 +20,10 @@ from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.config import LOCK_EXPIRE_MINUTES, LOCK_WAIT_MS, Options, ParquetCodec
 from eventide_core.errors import EventideError, ResourceLimitError
 from eventide_core.ports import MergeTask
+from eventide_core.service.common.metadata_table.drop import drop_metadata_table
+from eventide_core.service.common.state.markers_and_heartbeats import marked_paths, remove_markers_and_heartbeat
+from eventide_core.service.common.transaction.outcome import Outcome, claim_outcome
 from eventide_core.service.compaction.compact_slice import RESULT_FOOTER_KEY, SliceCompactor
-from eventide_core.service.metadata_table.drop import drop_metadata_table
-from eventide_core.service.state.markers_and_heartbeats import marked_paths, remove_markers_and_heartbeat
-from eventide_core.service.transaction.outcome import Outcome, claim_outcome
 from eventide_core.table.catalog.catalog_columns import TableColumns
 from eventide_core.table.files.file_group_write import MARKERS
 from eventide_core.table.files.slice_read import BlockFilter

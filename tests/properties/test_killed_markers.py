@@ -14,7 +14,7 @@ from eventide import Table
 from eventide_core.config import MARKER_EVERY, MARKER_LEASE, MARKER_SINCE, MARKER_TO
 from eventide_core.errors import WindowTakenError
 from eventide_core.ports import NoProgress
-from eventide_core.service.state.window_consumers import consumers_of
+from eventide_core.service.common.state.window_consumers import consumers_of
 from support.faults.killed import run_until_killed
 from support.run.campaign import tries
 from support.run.reach import reached

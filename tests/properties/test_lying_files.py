@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from eventide import Table
-from eventide_adapters.format.metadata_records.records import record_index_value
 from eventide_adapters.format.metadata_table.column_ranges import ColumnRange
+from eventide_adapters.format.metadata_table.records.records import record_index_value
 from eventide_core.config import BUCKETS
 from support.faults.damages import CODEC
 

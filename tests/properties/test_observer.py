@@ -13,7 +13,7 @@ from eventide.testing.histories import Layout, put
 from eventide.testing.inspection.observation import Observer
 from eventide.testing.living_table.table import LivingTable
 from eventide.testing.oracle import Order
-from eventide_adapters.format.merge import log_fold, slice_reader
+from eventide_adapters.format.slice.merge import log_fold, slice_reader
 from eventide_core.config import LinkChoice
 
 

@@ -23,7 +23,7 @@ from eventide.testing.oracle import Oracle
 from eventide_adapters.storage.faulty import Operation
 from eventide_core.config import HEARTBEAT_INTERVAL_MS
 from eventide_core.errors import BusyError, WriteConflictError
-from eventide_core.service.metadata_table.drop import BEING_MADE
+from eventide_core.service.common.metadata_table.drop import BEING_MADE
 from eventide_core.table.files.file_name import is_data_file
 from eventide_core.table.settings.write_shape import WriteOperation
 from eventide_core.table.timeline.plans import CutMode

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from eventide import Table
 from eventide.rows.reader import Rows
-from eventide_adapters.format.parquet import output, row_pages
+from eventide_adapters.format.encoding.parquet import output, row_pages
 from eventide_core.config import BLOOM_ENTRIES, BUCKETS, CLOCK_SKEW_MS, INDEX_TYPE
 from eventide_core.errors import NothingToDoError, RefusedError
 from eventide_core.table.timeline.plans import CutMode

@@ -32,7 +32,7 @@ from eventide_core.errors import (
     RefusedError,
 )
 from eventide_core.ports import NoProgress
-from eventide_core.service.scheduling.schedule import CompactionScheduler
+from eventide_core.service.compaction.scheduling.schedule import CompactionScheduler
 from eventide_core.table.settings.write_shape import WriteOperation
 from support.mutants import MUTANTS
 from support.run.campaign import CAMPAIGN, tries

@@ -26,7 +26,7 @@ from eventide.testing.simulation.scheduler import Scheduler
 from eventide.testing.simulation.shrink import shrunk
 from eventide.testing.simulation.world import Outcome, run_world
 from eventide_core.action.freshness.freshness import COMPLETE
-from eventide_core.service.facts.freshness import FreshnessReader
+from eventide_core.service.common.facts.freshness import FreshnessReader
 from support.mutants.of_worlds import MUTANTS_OF_WORLDS, found_by
 from support.run.campaign import CAMPAIGN
 from support.run.child_processes import environment

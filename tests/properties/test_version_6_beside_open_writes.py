@@ -22,8 +22,8 @@ from eventide_core.action.write.pending_write import PendingWrite
 from eventide_core.config import EXCLUSIVE, PENDING_WRITE_WAIT_MS, LinkChoice
 from eventide_core.errors import BusyError, MetadataTableBusyError
 from eventide_core.ports import NoProgress
-from eventide_core.service.scheduling.schedule import GAP_WAIT_MS
-from eventide_core.service.state.table import TableState
+from eventide_core.service.common.state.table import TableState
+from eventide_core.service.compaction.scheduling.schedule import GAP_WAIT_MS
 from eventide_core.table.settings.write_shape import WriteOperation
 from eventide_core.table.timeline.plans import CompactionPlan, CutMode, require_ours
 

@@ -19,7 +19,7 @@ from eventide_core.errors import (
     format_timestamp,
 )
 from eventide_core.ports import NoProgress
-from eventide_core.service.scheduling.draft_plan import DraftPlan
+from eventide_core.service.compaction.scheduling.draft_plan import DraftPlan
 from eventide_core.table.timeline.plans import CutMode, LinkMode
 
 EAGER = {

@@ -80,7 +80,7 @@ def test_a_table_whose_headers_answer_needs_no_arrow(words: tuple[str, ...], tmp
         opened.upsert(rows)
     verb, *more = words
     found = _imported("-m", "eventide", verb, str(table), *more, "--output", "json")
-    assert "eventide_adapters.format.log_content.content" in found
+    assert "eventide_adapters.format.slice.log_content.content" in found
     assert not found & {"numpy", "pyarrow"}
     assert not found & _USE_CASES
 
@@ -96,7 +96,7 @@ def test_a_compaction_imports_neither_pandas_nor_what_asks_sources(tmp_path: Pat
     found = _imported(
         "-c", f"import eventide; eventide.Table.open({str(table)!r}).compact(before='1970-01-01T00:16:40Z')"
     )
-    assert "eventide_adapters.format.merge.slice_merger" in found
+    assert "eventide_adapters.format.slice.merge.slice_merger" in found
     assert not found & {"pandas", "confluent_kafka", "opentelemetry"}
     of_arrival = re.compile(r"eventide_adapters\.(arrival|markers)|.*\.(done_markers|counted|window_content)$")
     assert not list(filter(of_arrival.match, found)), "there are neither sources nor markers"

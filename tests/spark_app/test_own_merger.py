@@ -9,7 +9,7 @@ import pytest
 
 from eventide import Table
 from eventide.engine_local import LocalEngine
-from eventide_adapters.format.merge.record_mergers import RECORD_MERGERS
+from eventide_adapters.format.slice.merge.record_mergers import RECORD_MERGERS
 from eventide_core.errors import ConfigError, InvalidRecordError, RecordMergerError, UnsupportedTableError
 from support.run.command_line import content_of, run, run_json
 from support.tables.small import HOUR_MS, LATER_MS, SOON, make, rows

@@ -9,25 +9,25 @@ from typing import TYPE_CHECKING
 from eventide.engine_local import LocalEngine, RequestEngine
 from eventide.options.compaction_request import tag_schedule
 from eventide.options.queries import DELETE_FIELD, DELETE_MARKER
-from eventide_adapters.format.columns.time_patterns import event_time_texts
-from eventide_adapters.format.merge.record_mergers import mergers_of
+from eventide_adapters.format.encoding.columns.time_patterns import event_time_texts
+from eventide_adapters.format.slice.merge.record_mergers import mergers_of
 from eventide_adapters.metrics.open import open_sink
 from eventide_adapters.storage.secret_texts import without_secrets
 from eventide_core.access.requests import Requests
 from eventide_core.config import Options
 from eventide_core.errors import ConfigError
 from eventide_core.ports import ArchivedTimeline, Clock, Engine, Heartbeats, Storage, TableLock, Tracer
-from eventide_core.service.state.table import TableState
-from eventide_core.service.state.table_files import TableFiles
+from eventide_core.service.common.state.table import TableState
+from eventide_core.service.common.state.table_files import TableFiles
 from eventide_core.table.records.record_shape import DeleteMarker
 from eventide_core.table.settings.table_config import TableConfig
 
 if TYPE_CHECKING:
-    from eventide_adapters.format.comparison.change_reader import ArrowChangeReader
-    from eventide_adapters.format.comparison.content_audit import ArrowContentAudit
-    from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
+    from eventide_adapters.format.slice.comparison.change_reader import ArrowChangeReader
+    from eventide_adapters.format.slice.comparison.content_audit import ArrowContentAudit
+    from eventide_adapters.format.slice.merge.slice_reader import ArrowSliceReader
     from eventide_core.ports import BaseContent, LogContent
-    from eventide_core.service.state.liveness import Liveness
+    from eventide_core.service.common.state.liveness import Liveness
 
 
 # Requests to storage, such as listing a directory or reading a commit, take about 20 ms each.
@@ -63,19 +63,19 @@ class Foundation:
 
     @cached_property
     def reader(self) -> "ArrowSliceReader":
-        from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
+        from eventide_adapters.format.slice.merge.slice_reader import ArrowSliceReader
 
         return ArrowSliceReader(self.storage)
 
     @cached_property
     def change_reader(self) -> "ArrowChangeReader":
-        from eventide_adapters.format.comparison.change_reader import ArrowChangeReader
+        from eventide_adapters.format.slice.comparison.change_reader import ArrowChangeReader
 
         return ArrowChangeReader(self.storage)
 
     @cached_property
     def bases(self) -> "BaseContent":
-        from eventide_adapters.format.base_file.event_times import ParquetBaseContent
+        from eventide_adapters.format.slice.base_file.event_times import ParquetBaseContent
 
         return ParquetBaseContent(self.storage)
 
@@ -85,19 +85,19 @@ class Foundation:
 
     @cached_property
     def _log_content(self) -> "LogContent":
-        from eventide_adapters.format.log_content.content import ArrowLogContent
+        from eventide_adapters.format.slice.log_content.content import ArrowLogContent
 
         return ArrowLogContent(self.storage)
 
     @cached_property
     def _content_audit(self) -> "ArrowContentAudit":
-        from eventide_adapters.format.comparison.content_audit import ArrowContentAudit
+        from eventide_adapters.format.slice.comparison.content_audit import ArrowContentAudit
 
         return ArrowContentAudit(self.storage)
 
     @cached_property
     def _liveness(self) -> "Liveness":
-        from eventide_core.service.state.liveness import Liveness
+        from eventide_core.service.common.state.liveness import Liveness
 
         return Liveness.of(self.storage, self.heartbeats, self.clock, self.options)
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 from eventide.bootstrap.reading import ReadingCases
 
 if TYPE_CHECKING:
+    from eventide_core.service.common.metadata_table.rebuild import MetadataRebuilder
+    from eventide_core.service.common.metadata_table.upkeep import MetadataTableUpkeep
     from eventide_core.service.maintenance.archive import Archiver
     from eventide_core.service.maintenance.clean import Cleaner
     from eventide_core.service.maintenance.sync import Sync
-    from eventide_core.service.metadata_table.rebuild import MetadataRebuilder
-    from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
     from eventide_core.service.rollback.instant import Rollback
     from eventide_core.service.rollback.restore import Restorer
     from eventide_core.service.rollback.savepoint import Savepoints
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 class MaintenanceCases(ReadingCases):
     @cached_property
     def metadata(self) -> "MetadataTableUpkeep":
-        from eventide_core.service.metadata_table.compaction import MetadataCompactor
-        from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
+        from eventide_core.service.common.metadata_table.compaction import MetadataCompactor
+        from eventide_core.service.common.metadata_table.upkeep import MetadataTableUpkeep
 
         compactor = MetadataCompactor(self.storage, self.files.metadata_table, self.files.codec, self.engine)
         return MetadataTableUpkeep(compactor, self.options)
 
     @cached_property
     def metadata_rebuilder(self) -> "MetadataRebuilder":
-        from eventide_core.service.metadata_table.rebuild import MetadataRebuilder
+        from eventide_core.service.common.metadata_table.rebuild import MetadataRebuilder
 
         return MetadataRebuilder(self.files, self._lock)
 

@@ -8,14 +8,14 @@ from eventide.bootstrap.foundation import Foundation
 from eventide.engine_local import LocalEngine, RequestEngine
 from eventide_adapters.storage.secret_texts import secrets_in
 from eventide_core.config import Options
-from eventide_core.service.state.table import TableState
+from eventide_core.service.common.state.table import TableState
 
 if TYPE_CHECKING:
     from eventide_core.ports import ArrivalSource, CountRows, MarkerTarget
-    from eventide_core.service.facts.arrival import ArrivalReader
-    from eventide_core.service.facts.exact_view import ExactViews
-    from eventide_core.service.facts.freshness import FreshnessReader
-    from eventide_core.service.facts.log_facts import LogFactsReader
+    from eventide_core.service.common.facts.arrival import ArrivalReader
+    from eventide_core.service.common.facts.exact_view import ExactViews
+    from eventide_core.service.common.facts.freshness import FreshnessReader
+    from eventide_core.service.common.facts.log_facts import LogFactsReader
     from eventide_core.service.maintenance.declared_sources import SourceDeclarations
     from eventide_core.service.query.done_markers import DoneMarkers
     from eventide_core.service.query.offending_records import OffendingRecordsReader
@@ -28,26 +28,26 @@ if TYPE_CHECKING:
 class ReadingCases(Foundation):
     @cached_property
     def freshness(self) -> "FreshnessReader":
-        from eventide_core.service.facts.freshness import FreshnessReader
+        from eventide_core.service.common.facts.freshness import FreshnessReader
 
         return FreshnessReader(self._log_facts, self.options)
 
     @cached_property
     def exact_views(self) -> "ExactViews":
-        from eventide_core.service.facts.exact_view import ExactViews
+        from eventide_core.service.common.facts.exact_view import ExactViews
 
         return ExactViews(lambda: self.bases, self._log_facts.request_engine)
 
     @cached_property
     def arrival(self) -> "ArrivalReader":
-        from eventide_core.service.facts.arrival import ArrivalReader
+        from eventide_core.service.common.facts.arrival import ArrivalReader
 
         return ArrivalReader(self.files, self.options, partial(_open_source, self.options), self._counts_of)
 
     def _counts_of(self, state: TableState, instant: str | None) -> "CountRows":
         def count(spans: "Sequence[tuple[int, int]]") -> "Sequence[int]":
-            from eventide_adapters.format.comparison.window_content import ArrowWindowContent
-            from eventide_core.service.facts.event_time_field import event_time_field_of
+            from eventide_adapters.format.slice.comparison.window_content import ArrowWindowContent
+            from eventide_core.service.common.facts.event_time_field import event_time_field_of
             from eventide_core.service.query.read import QueryService
 
             queries, field = QueryService(self.files, state), event_time_field_of(state, self.options)
@@ -70,7 +70,7 @@ class ReadingCases(Foundation):
 
     def windows(self, runner: str) -> "WindowService":
         """The windows of the table's consumers, for a runner of that name."""
-        from eventide_adapters.format.comparison.window_content import ArrowWindowContent
+        from eventide_adapters.format.slice.comparison.window_content import ArrowWindowContent
         from eventide_core.service.query.windows import WindowService
 
         return WindowService(
@@ -79,7 +79,7 @@ class ReadingCases(Foundation):
 
     def done_markers(self, target: "MarkerTarget") -> "DoneMarkers":
         """What sends the target the windows that are done."""
-        from eventide_adapters.format.comparison.window_content import ArrowWindowContent
+        from eventide_adapters.format.slice.comparison.window_content import ArrowWindowContent
         from eventide_core.service.query.done_markers import DoneMarkers
 
         content = partial(ArrowWindowContent, self.storage)
@@ -101,7 +101,7 @@ class ReadingCases(Foundation):
 
     @cached_property
     def _log_facts(self) -> "LogFactsReader":
-        from eventide_core.service.facts.log_facts import LogFactsReader
+        from eventide_core.service.common.facts.log_facts import LogFactsReader
 
         engine = self.engine
         request_engine = RequestEngine(engine.threads) if isinstance(engine, LocalEngine) else engine

@@ -5,14 +5,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from eventide.bootstrap.maintaining import MaintenanceCases
-from eventide_adapters.format.merge.record_mergers import check_merger
+from eventide_adapters.format.slice.merge.record_mergers import check_merger
 
 if TYPE_CHECKING:
     from eventide_core.service.compaction.pending import PendingCompactions
     from eventide_core.service.compaction.run import CompactionRunner
-    from eventide_core.service.scheduling.schedule import CompactionScheduler
-    from eventide_core.service.scheduling.slice_facts import SliceFactsReader
-    from eventide_core.service.scheduling.split_judge import SplitJudge
+    from eventide_core.service.compaction.scheduling.schedule import CompactionScheduler
+    from eventide_core.service.compaction.scheduling.slice_facts import SliceFactsReader
+    from eventide_core.service.compaction.scheduling.split_judge import SplitJudge
     from eventide_core.service.write.alter import Alter
     from eventide_core.service.write.append import Append
 
@@ -34,9 +34,9 @@ class WritingCases(MaintenanceCases):
 
     @cached_property
     def scheduler(self) -> "CompactionScheduler":
-        from eventide_core.service.scheduling.draft import CompactionDrafter
-        from eventide_core.service.scheduling.schedule import CompactionScheduler
-        from eventide_core.service.scheduling.settings import CompactionSettings
+        from eventide_core.service.compaction.scheduling.draft import CompactionDrafter
+        from eventide_core.service.compaction.scheduling.schedule import CompactionScheduler
+        from eventide_core.service.compaction.scheduling.settings import CompactionSettings
 
         settings = CompactionSettings.of(self.options)
         drafter = CompactionDrafter(
@@ -54,12 +54,12 @@ class WritingCases(MaintenanceCases):
 
     @cached_property
     def runner(self) -> "CompactionRunner":
-        from eventide_adapters.format.merge.slice_merger import ArrowSliceMerger
+        from eventide_adapters.format.slice.merge.slice_merger import ArrowSliceMerger
+        from eventide_core.service.common.state.ownership import Ownership
         from eventide_core.service.compaction.compact_slice import SliceCompactor
         from eventide_core.service.compaction.run import CompactionRunner
         from eventide_core.service.compaction.run_foreign import ForeignCompactionRunner
-        from eventide_core.service.scheduling.replan import Replanner
-        from eventide_core.service.state.ownership import Ownership
+        from eventide_core.service.compaction.scheduling.replan import Replanner
 
         compact_slice = SliceCompactor(self.storage, ArrowSliceMerger(self.storage), time.time_ns)
         settings = self.scheduler.settings
@@ -85,12 +85,12 @@ class WritingCases(MaintenanceCases):
 
     @cached_property
     def _slice_facts(self) -> "SliceFactsReader":
-        from eventide_core.service.scheduling.slice_facts import SliceFactsReader
+        from eventide_core.service.compaction.scheduling.slice_facts import SliceFactsReader
 
         return SliceFactsReader(self._log_facts, self.options)
 
     @cached_property
     def _splits(self) -> "SplitJudge":
-        from eventide_core.service.scheduling.split_judge import SplitJudge
+        from eventide_core.service.compaction.scheduling.split_judge import SplitJudge
 
         return SplitJudge(self._log_content, self.engine)

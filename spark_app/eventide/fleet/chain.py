@@ -9,8 +9,8 @@ from eventide.formatting import sanitize
 from eventide_core.action.freshness.arrival import with_arrival
 from eventide_core.action.freshness.freshness import Freshness, watermark_text
 from eventide_core.errors import EventideError, format_timestamp
-from eventide_core.service.facts.arrival import source_notes
-from eventide_core.service.state.table import TableState
+from eventide_core.service.common.facts.arrival import source_notes
+from eventide_core.service.common.state.table import TableState
 from eventide_core.table.timeline.source_notes import SourceNote
 
 

@@ -20,7 +20,7 @@ from eventide.results.detail import WORST, more
 from eventide_core.access.threads import Threads
 from eventide_core.action.compaction.backlog import Backlog
 from eventide_core.errors import ConfigError, counted, format_timestamp
-from eventide_core.service.facts.arrival import source_notes
+from eventide_core.service.common.facts.arrival import source_notes
 from eventide_core.table.timeline.source_progress import FILES
 
 _TABLES_AT_ONCE: Final = 8

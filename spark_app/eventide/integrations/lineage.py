@@ -22,7 +22,7 @@ from eventide_core.ports import NoProgress, Progress
 if TYPE_CHECKING:
     from eventide.integrations.openlineage_events import CompactionEvents
     from eventide_core.service.compaction.result import CompactionResult, Ended
-    from eventide_core.service.scheduling.draft_plan import PutPlan
+    from eventide_core.service.compaction.scheduling.draft_plan import PutPlan
 
 _LOG = logging.getLogger(__name__)
 

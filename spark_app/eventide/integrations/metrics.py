@@ -8,8 +8,8 @@ from eventide.formatting import sanitize
 from eventide.results.show import describe
 from eventide_core.action.compaction.backlog import backlog
 from eventide_core.ports import MetricsSink, Unreported
-from eventide_core.service.facts.compaction_history import compaction_history, kept_bytes
-from eventide_core.service.facts.moments import epoch_ms_of
+from eventide_core.service.common.facts.compaction_history import compaction_history, kept_bytes
+from eventide_core.service.common.facts.moments import epoch_ms_of
 from eventide_core.service.query.metrics import table_metrics
 
 _LOG = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from eventide.options import lineage, new_tables, queries, streams, windows
 from eventide_adapters.catalog import glue
-from eventide_adapters.format.merge import record_mergers
+from eventide_adapters.format.slice.merge import record_mergers
 from eventide_adapters.metrics import options as metrics
 from eventide_adapters.storage.hdfs import config as hdfs_config
 from eventide_adapters.storage.objects import contract as objects

@@ -18,7 +18,7 @@ from eventide_core.action.compaction.slice_selection import SliceFacts
 from eventide_core.action.freshness.arrival import with_arrival
 from eventide_core.action.freshness.freshness import COMPLETE, Freshness, freshness
 from eventide_core.action.query.offending_log_files import offending_log_files
-from eventide_core.service.facts.compaction_history import PastCompaction, compaction_history, kept_bytes
+from eventide_core.service.common.facts.compaction_history import PastCompaction, compaction_history, kept_bytes
 from eventide_core.service.query.offending_records import OffendingRecords
 from eventide_core.service.rollback.savepoint import Tag
 

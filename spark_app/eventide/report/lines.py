@@ -7,7 +7,7 @@ from eventide.report.axis import Axis, window
 from eventide.report.drawing import WIDTH, grid, ticks
 from eventide.report.tables import shown
 from eventide_core.errors import counted, format_timestamp
-from eventide_core.service.facts.compaction_history import PastCompaction
+from eventide_core.service.common.facts.compaction_history import PastCompaction
 
 _HEIGHT = 260
 _LEFT = 130  # space for the labels of event times

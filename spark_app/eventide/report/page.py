@@ -13,7 +13,7 @@ from eventide.report.tables import NAME_CHARACTERS, html_table, named, section, 
 from eventide_core.action.freshness.freshness import Freshness, watermark_text
 from eventide_core.config import EVENT_TIME_FIELD
 from eventide_core.errors import counted, format_timestamp
-from eventide_core.service.facts.compaction_history import PastCompaction
+from eventide_core.service.common.facts.compaction_history import PastCompaction
 from eventide_core.table.timeline.instant import Action, Instant
 from eventide_core.table.timeline.plans import CompactionPlan, ForeignPlan
 

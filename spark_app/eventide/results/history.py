@@ -6,7 +6,7 @@ from datetime import datetime
 from itertools import islice
 
 from eventide_core.errors import format_timestamp
-from eventide_core.service.state.table import TableState
+from eventide_core.service.common.state.table import TableState
 from eventide_core.table.records.event_time import datetime_of
 from eventide_core.table.timeline.instant import Action
 

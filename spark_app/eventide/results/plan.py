@@ -12,8 +12,8 @@ from eventide.results.detail import SHORT, WORST, Detail, more
 from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.action.query.offending_log_files import OffendingLogFile
 from eventide_core.errors import counted, format_moment, format_timestamp, printable
+from eventide_core.service.compaction.scheduling.draft_plan import DraftPlan, HeldSlice
 from eventide_core.service.query.offending_records import OffendingRecords
-from eventide_core.service.scheduling.draft_plan import DraftPlan, HeldSlice
 from eventide_core.table.records.event_time import datetime_of
 from eventide_core.table.timeline.plans import PlannedOperation
 

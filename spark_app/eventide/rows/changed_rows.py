@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 
 from eventide.bootstrap import Application
 from eventide.rows.value_expression import evaluated, parse_value
-from eventide_adapters.format.columns.field_path import column_at, top_level
-from eventide_adapters.format.log_file.ordering_values import common_ranks, orderings_of
+from eventide_adapters.format.encoding.columns.field_path import column_at, top_level
+from eventide_adapters.format.slice.log_file.ordering_values import common_ranks, orderings_of
 from eventide_core.action.write.basis import ReadBasis
 from eventide_core.errors import ConfigError, InvalidRecordError, UnsupportedTableError
 from eventide_core.table.records.record_order import MergeRule

@@ -27,8 +27,8 @@ from sqlglot import Dialect, Token, TokenType
 from sqlglot import expressions as sql
 from sqlglot.errors import SqlglotError, TokenError
 
-from eventide_adapters.format.columns.arrow_numpy import ArrowType
-from eventide_adapters.format.columns.exact_cast import exact_cast
+from eventide_adapters.format.encoding.columns.arrow_numpy import ArrowType
+from eventide_adapters.format.encoding.columns.exact_cast import exact_cast
 from eventide_core.errors import InvalidFilterError
 
 _DIALECT = "spark"  # names in backticks, as in Spark, which reads most of these tables

@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 
 from eventide.rows.changed_rows import ChangedTable, parsed_values, with_values
 from eventide.rows.value_expression import evaluated, is_true, parse_filter
-from eventide_adapters.format.columns.exact_cast import cast_whole
-from eventide_adapters.format.columns.field_path import top_level
+from eventide_adapters.format.encoding.columns.exact_cast import cast_whole
+from eventide_adapters.format.encoding.columns.field_path import top_level
 from eventide_adapters.format.write.incoming_schema import evolved_schema, refuse_names_alike
 from eventide_adapters.format.write.record_keys import partition_paths, record_keys
 from eventide_core.errors import ConfigError, InvalidRecordError

@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from eventide_adapters.format.avro.schema import is_variant
+from eventide_adapters.format.encoding.avro.schema import is_variant
 from eventide_core.errors import InvalidRecordError
 from eventide_core.table.records.variant import variant_value
 

@@ -20,8 +20,8 @@ from eventide.spark.engine import task_count
 from eventide.spark.parquet import divided, parquet_frame
 from eventide.spark.types import batches_with_lists, spark_schema_of
 from eventide.spark.workers import ship_packages
-from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
-from eventide_adapters.format.merge.sought import Sought
+from eventide_adapters.format.slice.merge.slice_reader import ArrowSliceReader
+from eventide_adapters.format.slice.merge.sought import Sought
 from eventide_core.config import COMMITS_RETAINED
 from eventide_core.errors import (
     CleanedWhileReadingError,

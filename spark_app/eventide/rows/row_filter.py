@@ -6,7 +6,7 @@
    leave a key in its partition when the record's fields name another one.
 2. A slice is left out if the filter names keys, and all of them are of other buckets (action/query/key_buckets.py).
 3. A slice is left out if the filter names keys, and the record index has them in others (`rows/reader.py` asks it).
-4. What is left out of the other slices, their files decide when they are read (format/merge/sought.py).
+4. What is left out of the other slices, their files decide when they are read (format/slice/merge/sought.py).
 """
 
 import re
@@ -18,7 +18,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.parquet.filter_proof import excluded, values_of
+from eventide_adapters.format.encoding.parquet.filter_proof import excluded, values_of
 from eventide_core.action.query.key_buckets import combinations, kept_groups
 from eventide_core.errors import EventideError, InvalidFilterError
 from eventide_core.table.files.slice_read import ChangeRead, KeyForms, QueryPlan, SliceRead

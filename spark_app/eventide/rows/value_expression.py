@@ -20,8 +20,8 @@ from pyarrow import acero
 from sqlglot import expressions as sql
 
 from eventide.rows.filter_expression import Node, Translation, is_column, literal, parsed, text_of
-from eventide_adapters.format.columns.arrow_numpy import ArrowType
-from eventide_adapters.format.columns.exact_cast import cast_whole, keeps_digits
+from eventide_adapters.format.encoding.columns.arrow_numpy import ArrowType
+from eventide_adapters.format.encoding.columns.exact_cast import cast_whole, keeps_digits
 from eventide_core.errors import InvalidFilterError, InvalidRecordError
 
 _pc: Any = pc

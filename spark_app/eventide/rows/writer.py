@@ -11,10 +11,10 @@ from eventide.options import new_tables as keys
 from eventide.rows.own_place import require_own_place
 from eventide.rows.pandas_rows import rows_of_pandas
 from eventide.spark.types import arrow_schema_of
-from eventide_adapters.format.avro.from_arrow import avro_schema_of
-from eventide_adapters.format.avro.schema import arrow_schema
-from eventide_adapters.format.columns.plain_types import plain_table, plain_type
-from eventide_adapters.format.columns.time_patterns import event_time_texts
+from eventide_adapters.format.encoding.avro.from_arrow import avro_schema_of
+from eventide_adapters.format.encoding.avro.schema import arrow_schema
+from eventide_adapters.format.encoding.columns.plain_types import plain_table, plain_type
+from eventide_adapters.format.encoding.columns.time_patterns import event_time_texts
 from eventide_adapters.format.write.arrow_records import ArrowRecords
 from eventide_adapters.format.write.incoming_schema import refuse_names_alike
 from eventide_adapters.format.write.record_writer import RowWriter

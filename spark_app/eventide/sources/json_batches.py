@@ -15,7 +15,7 @@ import pyarrow.json
 from eventide.sources.source import Dialect, Source
 from eventide.sources.streams import readable, text_of
 from eventide.sources.text_columns import is_bytes
-from eventide_adapters.format.columns.exact_cast import keeps_digits, lenient_type
+from eventide_adapters.format.encoding.columns.exact_cast import keeps_digits, lenient_type
 from eventide_core.errors import InvalidRecordError
 
 _CHUNK_BYTES: Final = 8 << 20

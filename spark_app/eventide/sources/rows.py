@@ -27,7 +27,7 @@ from eventide.sources.text_columns import (
     needs_parquet,
     of_epochs,
 )
-from eventide_adapters.format.columns.exact_cast import refuse_unstated
+from eventide_adapters.format.encoding.columns.exact_cast import refuse_unstated
 from eventide_core.errors import ConfigError, InvalidRecordError
 
 

@@ -13,8 +13,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from eventide_adapters.format.avro.schema import arrow_schema
-from eventide_adapters.format.avro.type_words import TYPE_WORDS, type_of
+from eventide_adapters.format.encoding.avro.schema import arrow_schema
+from eventide_adapters.format.encoding.avro.type_words import TYPE_WORDS, type_of
 from eventide_core.errors import ConfigError, EventideError
 from eventide_core.table.records.schema import AvroSchema
 

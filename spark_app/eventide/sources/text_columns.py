@@ -13,7 +13,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.columns.exact_cast import exact_cast, first_misfit, fits
+from eventide_adapters.format.encoding.columns.exact_cast import exact_cast, first_misfit, fits
 from eventide_core.errors import InvalidRecordError
 
 TIMES: Final[tuple[Any, ...]] = (pa.date32(), pa.timestamp("us"), pa.timestamp("us", "UTC"))

@@ -24,9 +24,9 @@ import pyarrow.compute as pc
 from eventide.spark.engine import parallelism
 from eventide.spark.packed_rows import RecordBatches, gathered
 from eventide.spark.types import batches_with_lists, spark_schema_of
-from eventide_adapters.format.columns.java_hash import file_group_numbers
-from eventide_adapters.format.log_file.ordering_values import orderings_of
-from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
+from eventide_adapters.format.encoding.columns.java_hash import file_group_numbers
+from eventide_adapters.format.slice.log_file.ordering_values import orderings_of
+from eventide_adapters.format.slice.merge.slice_reader import ArrowSliceReader
 from eventide_adapters.format.write.global_keys import Homes, place_records, shown_keys
 from eventide_adapters.format.write.indexed_keys import (
     Places,

@@ -37,7 +37,7 @@ from eventide.spark.global_keys import (
 from eventide.spark.packed_rows import ORDER, PACKED, Message, Packer, RecordBatches, chunk_bytes, gathered, messages
 from eventide.spark.types import arrow_schema_of, batches_with_lists
 from eventide.spark.workers import cause_of, failure_of, ship_packages
-from eventide_adapters.format.columns.java_hash import buckets_of
+from eventide_adapters.format.encoding.columns.java_hash import buckets_of
 from eventide_adapters.format.write.arrow_records import assign_groups, hashed_texts
 from eventide_adapters.format.write.global_keys import PLACE
 from eventide_adapters.format.write.incoming_schema import evolved_schema

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from eventide.table.open_table import OpenTable
 from eventide.table.table import Table
 from eventide_core.errors import ConfigError, TagNotFoundError, WatermarkNotFoundError, format_timestamp
-from eventide_core.service.facts.watermark_views import view_as_of_watermark
+from eventide_core.service.common.facts.watermark_views import view_as_of_watermark
 from eventide_core.table.records.event_time import Moment, parse_threshold
 
 if TYPE_CHECKING:

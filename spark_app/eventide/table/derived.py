@@ -12,10 +12,10 @@ from eventide.options.streams import SOURCES, STREAM_IDENTIFIER
 from eventide_core.action.freshness.freshness import Freshness
 from eventide_core.config import SOURCE_SETTINGS
 from eventide_core.errors import ConfigError, InvalidThresholdError, WindowTakenError
+from eventide_core.service.common.facts.arrival import source_notes
+from eventide_core.service.common.facts.watermark_views import published_views
+from eventide_core.service.common.state.table import TableState
 from eventide_core.service.compaction.result import CompactionResult
-from eventide_core.service.facts.arrival import source_notes
-from eventide_core.service.facts.watermark_views import published_views
-from eventide_core.service.state.table import TableState
 from eventide_core.table.records.event_time import Moment, parse_threshold
 from eventide_core.table.settings.declared_sources import STATED, TABLE, declaration
 from eventide_core.table.timeline.source_notes import SourceNote

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from eventide.rows.given import TaskEngine
     from eventide_core.action.repair.lost_keys import LostKeys
     from eventide_core.action.verification.result import Verification
+    from eventide_core.service.common.metadata_table.rebuild import RebuiltMetadataTable
     from eventide_core.service.maintenance.clean import CleanResult
     from eventide_core.service.maintenance.sync import SyncResult
-    from eventide_core.service.metadata_table.rebuild import RebuiltMetadataTable
     from eventide_core.service.repair.lost_settings import RecoveredSettings
     from eventide_core.service.repair.repair import RepairResult, UndoneRepair
     from eventide_core.service.rollback.savepoint import Tag

@@ -15,7 +15,7 @@ from eventide_core.ports import Engine
 if TYPE_CHECKING:
     from eventide.rows.given import TaskEngine
     from eventide.table.derived import SourceState
-    from eventide_core.service.state.table import TableState
+    from eventide_core.service.common.state.table import TableState
     from eventide_core.service.write.append import Append
     from eventide_core.table.records.event_time import Moment
 

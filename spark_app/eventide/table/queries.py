@@ -59,7 +59,7 @@ class TableQueries(OpenTable):
 
     def watermarks(self) -> "tuple[PublishedView, ...]":
         """The compactions whose read-optimized view can still be read, earliest first."""
-        from eventide_core.service.facts.watermark_views import readable_views
+        from eventide_core.service.common.facts.watermark_views import readable_views
 
         return readable_views(self._application.state())
 

@@ -67,9 +67,9 @@ class TableSchema(OpenTable):
     def _avro(self, name: str, kind: Any) -> Any:
         import pyarrow as pa
 
-        from eventide_adapters.format.avro.from_arrow import avro_schema_of
-        from eventide_adapters.format.avro.schema import arrow_schema
-        from eventide_adapters.format.avro.type_words import TYPE_WORDS, type_of
+        from eventide_adapters.format.encoding.avro.from_arrow import avro_schema_of
+        from eventide_adapters.format.encoding.avro.schema import arrow_schema
+        from eventide_adapters.format.encoding.avro.type_words import TYPE_WORDS, type_of
 
         arrow_type = type_of(kind) if isinstance(kind, str) else kind
         if not isinstance(arrow_type, pa.DataType):

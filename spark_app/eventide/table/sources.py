@@ -6,7 +6,7 @@ from os.path import abspath
 
 from eventide.bootstrap import Application
 from eventide_core.errors import ConfigError
-from eventide_core.service.state.table import read_from
+from eventide_core.service.common.state.table import read_from
 from eventide_core.table.settings.declared_sources import TABLE
 from eventide_core.table.timeline.source_progress import SourceProgress
 

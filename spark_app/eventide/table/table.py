@@ -23,7 +23,7 @@ from eventide_core.action.freshness.freshness import Freshness
 from eventide_core.config import SANITIZE_NAMES
 from eventide_core.errors import ConfigError, EventideError, NothingToDoError
 from eventide_core.ports import Progress, UnreadableEventTime
-from eventide_core.service.state.table import TableState, read_from
+from eventide_core.service.common.state.table import TableState, read_from
 from eventide_core.table.records.event_time import Moment
 from eventide_core.table.timeline.plans import CutMode
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from eventide.table.sources import TableSources
     from eventide.table.table_service import TableService
     from eventide_core.service.compaction.result import CompactionResult, Ended
-    from eventide_core.service.scheduling.draft_plan import DraftPlan
+    from eventide_core.service.compaction.scheduling.draft_plan import DraftPlan
 
 
 @dataclass(frozen=True, slots=True)

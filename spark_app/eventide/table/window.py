@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from eventide.rows.reader import Rows
-    from eventide_adapters.format.comparison.row_changes import RowChanges
+    from eventide_adapters.format.slice.comparison.row_changes import RowChanges
     from eventide_core.action.windows.progress import ConsumerProgress
     from eventide_core.service.query.windows import Delivery, WindowService
     from eventide_core.table.files.slice_read import QueryPlan
@@ -90,7 +90,7 @@ class Window:
         A row whose event time moved to another window is deleted in one and inserted in the other. In a window that isn't
         a correction, every row is inserted. Raises CleanedHistoryError if the files of that time were cleaned.
         """
-        from eventide_adapters.format.comparison.row_changes import row_changes
+        from eventide_adapters.format.slice.comparison.row_changes import row_changes
 
         before, after = self._service.difference(self._delivery)
         return row_changes(self._rows(before).to_arrow(), self._rows(after).to_arrow(), self._service.keys())
@@ -120,7 +120,7 @@ class Window:
 
     def _rows(self, plan: "QueryPlan", plan_again: "Callable[[], QueryPlan] | None" = None) -> "Rows":
         from eventide.rows.reader import Rows
-        from eventide_adapters.format.comparison.window_content import SpanSliceReader
+        from eventide_adapters.format.slice.comparison.window_content import SpanSliceReader
 
         application = self._application
         reader = SpanSliceReader(application.storage, self._delivery.span)

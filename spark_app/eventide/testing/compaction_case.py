@@ -27,8 +27,8 @@ from eventide.testing.invariants import Inspection, check_invariants
 from eventide.testing.oracle import Oracle
 from eventide_core.config import LinkChoice
 from eventide_core.errors import EventideError, RefusedError
+from eventide_core.service.common.state.table import TableState
 from eventide_core.service.rollback.compaction_files import made_files
-from eventide_core.service.state.table import TableState
 from eventide_core.table.timeline.instant import Action
 from eventide_core.table.timeline.plans import CompactionPlan
 

@@ -14,7 +14,7 @@ from eventide.engine_local import LocalEngine
 from eventide.rows.writer import arrow_records, create
 from eventide.testing.inspection.metadata_listing import begin_metadata_table
 from eventide.testing.oracle import UNREADABLE, Change, Oracle, Order
-from eventide_adapters.format.avro.from_arrow import avro_schema_of
+from eventide_adapters.format.encoding.avro.from_arrow import avro_schema_of
 from eventide_adapters.storage.memory import MemoryFile, MemoryStorage
 from eventide_core.action.write.pending_write import PendingWrite
 from eventide_core.config import (

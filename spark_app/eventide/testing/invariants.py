@@ -37,7 +37,7 @@ from eventide_adapters.storage.faulty import Operation
 from eventide_core.table.timeline.plans import CompactionPlan
 
 if TYPE_CHECKING:
-    from eventide_core.service.state.table import TableState
+    from eventide_core.service.common.state.table import TableState
 
 _DATA_FILE = re.compile(r".*_(\d{17})(?:\.parquet|\.log\..*)")
 

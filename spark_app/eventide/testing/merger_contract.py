@@ -23,7 +23,7 @@ import pyarrow as pa
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from eventide_adapters.format.merge.record_mergers import described, merge_rows
+from eventide_adapters.format.slice.merge.record_mergers import described, merge_rows
 from eventide_core.table.records.custom_merger import CustomMerger
 
 Record: TypeAlias = dict[str, Any]

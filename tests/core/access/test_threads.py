@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from eventide.engine_local import LocalEngine
-from eventide_adapters.format.parquet.threads import prefetch
+from eventide_adapters.format.encoding.parquet.threads import prefetch
 from eventide_adapters.lock.renewal import Renewal
 from eventide_adapters.storage.remote_streams import in_pieces
 from eventide_core.access import threads

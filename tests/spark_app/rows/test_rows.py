@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from eventide import ConfigError, InstantNotFoundError, InvalidFilterError, InvalidThresholdError, Table
 from eventide.notebook import html_facts
 from eventide.rows.row_filter import filter_expression, selected
-from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
+from eventide_adapters.format.slice.merge.slice_reader import ArrowSliceReader
 from eventide_core.table.files.slice_read import BlockFilter, QueryPlan, SliceRead
 from eventide_core.table.settings.table_config import TableConfig
 from support.pasts import golden

@@ -12,7 +12,7 @@ import pytest
 from eventide import Table
 from eventide.bootstrap import assemble
 from eventide.rows.reader import Rows
-from eventide_adapters.format.parquet import open_file, output, row_pages
+from eventide_adapters.format.encoding.parquet import open_file, output, row_pages
 from eventide_core.config import BLOOM_ENTRIES, BUCKETS, CLOCK_SKEW_MS, INDEX_TYPE
 from support.doubles.counting_storage import CountingStorage
 from support.values.columns import schema_of

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from eventide import Table
 from eventide.rows.reader import Rows
 from eventide.spark.engine import SparkEngine, portions
-from eventide_adapters.format.merge.record_mergers import RECORD_MERGERS
+from eventide_adapters.format.slice.merge.record_mergers import RECORD_MERGERS
 from eventide_core.errors import CorruptLogBlockError, EngineError
 from support.judge.hudi_judge import JudgeUnavailableError, judge_environment, judge_python
 from support.pasts import golden

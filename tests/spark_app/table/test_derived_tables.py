@@ -8,7 +8,7 @@ import pytest
 
 from eventide import ConfigError, Table
 from eventide.integrations.lineage import _with_sources
-from eventide_core.service.facts.arrival import source_notes
+from eventide_core.service.common.facts.arrival import source_notes
 from eventide_core.table.timeline.source_notes import SOURCE_PREFIX
 from support.doubles.catalogs import MemoryCatalog
 from support.run.command_line import run

@@ -154,7 +154,7 @@ def test_figures_of_a_version_that_took_the_option_for_texts_are_of_utc(
         patched.setattr(
             "eventide_core.table.records.record_shape.RecordShape.event_time_source", "at zone=Europe/Berlin"
         )
-        patched.setattr("eventide_adapters.format.columns.event_times.zone_of_local", lambda _: None)
+        patched.setattr("eventide_adapters.format.encoding.columns.event_times.zone_of_local", lambda _: None)
         _write(berlin, ("z", _at("2026-03-01T00:30")))
         _write(berlin, ("a", _at("2026-03-03T00:30")))
     again = Table.open(table.uri, BERLIN)

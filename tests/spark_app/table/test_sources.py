@@ -17,7 +17,7 @@ from eventide_adapters.entry_points import Adapters
 from eventide_core.config import BUCKETS, Options
 from eventide_core.errors import format_timestamp
 from eventide_core.ports import NoProgress, SourceQuestion
-from eventide_core.service.state.table import TableState
+from eventide_core.service.common.state.table import TableState
 from eventide_core.service.write.append import Append
 from eventide_core.table.settings.write_shape import WriteOperation
 from eventide_core.table.timeline.instant import instant_epoch_ms

@@ -11,8 +11,8 @@ from _pytest.mark import ParameterSet
 
 from eventide.testing.campaign import run_examples
 from eventide.testing.state_machine import Configuration
-from eventide_adapters.format.parquet import open_file
-from eventide_adapters.format.parquet.dictionary_columns import small_dictionary_columns
+from eventide_adapters.format.encoding.parquet import open_file
+from eventide_adapters.format.encoding.parquet.dictionary_columns import small_dictionary_columns
 from support.run.campaign import IS_REPEATED, tries
 from support.run.reach import reached
 

@@ -148,19 +148,31 @@ def count(words: Iterable[str]) -> dict[str, Any]:
 
 
 def arrows(package: str) -> tuple[int, int]:
-    """The arrows between the rooms of a package, and how many there can be without a circle."""
+    """The arrows between the rooms of a package and of each of these rooms, and how many there can be without a circle.
+
+    A room that has rooms and modules beside them counts its modules as one more room.
+    """
     import grimp
 
     graph = grimp.build_graph("eventide_core", "eventide_adapters", "eventide", cache_dir=None)
-    rooms = sorted(room for room in graph.find_children(package) if graph.find_children(room))
-    of_room = {module: room for room in rooms for module in {room, *graph.find_descendants(room)}}
-    found = {
-        (room, of_room[imported])
-        for module, room in of_room.items()
-        for imported in graph.find_modules_directly_imported_by(module)
-        if of_room.get(imported, room) != room
-    }
-    return len(found), len(rooms) * (len(rooms) - 1) // 2
+    found: set[tuple[str, str]] = set()
+    possible, houses = 0, [package]
+    while houses:
+        house = houses.pop()
+        rooms = [room for room in graph.find_children(house) if graph.find_children(room)]
+        of_room = {module: room for room in rooms for module in {room, *graph.find_descendants(room)}}
+        beside = graph.find_children(house) - of_room.keys() if rooms else set()
+        of_room.update(dict.fromkeys(beside, house))
+        found |= {
+            (room, of_room[imported])
+            for module, room in of_room.items()
+            for imported in graph.find_modules_directly_imported_by(module)
+            if of_room.get(imported, room) != room
+        }
+        count = len(rooms) + bool(beside)
+        possible += count * (count - 1) // 2
+        houses += rooms
+    return len(found), possible
 
 
 def page(figures: Mapping[str, Mapping[str, Any]], of_rooms: Mapping[str, tuple[int, int]]) -> str:

@@ -12,9 +12,9 @@ from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, Si
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.config import Options
 from eventide_core.ports import AddedFile, Engine, FileChanges, Storage
-from eventide_core.service.metadata_table.compaction import MetadataCompactor
-from eventide_core.service.metadata_table.update import write_update
-from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
+from eventide_core.service.common.metadata_table.compaction import MetadataCompactor
+from eventide_core.service.common.metadata_table.update import write_update
+from eventide_core.service.common.metadata_table.upkeep import MetadataTableUpkeep
 from eventide_core.table.settings.metadata_table import RowChange
 from eventide_core.table.settings.table_config import TableConfig
 

@@ -4,7 +4,7 @@ from dataclasses import fields, replace
 from time import time_ns
 from typing import Any
 
-from eventide_adapters.format.merge.slice_merger import ArrowSliceMerger
+from eventide_adapters.format.slice.merge.slice_merger import ArrowSliceMerger
 from eventide_core.config import ParquetCodec
 from eventide_core.ports import MergeTask, Storage
 from eventide_core.service.compaction.compact_slice import SliceCompactor

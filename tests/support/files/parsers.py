@@ -8,13 +8,13 @@ from unittest import mock
 from eventide.testing.crash_enumeration import OPTIONS, Bench, pending_plan
 from eventide.testing.histories import EPOCH_MS, Layout, Story, put
 from eventide.testing.oracle import Order
-from eventide_adapters.format.avro.schema import table_fields
-from eventide_adapters.format.base_file.parquet import read_base, read_footer
-from eventide_adapters.format.log_content.content import ArrowLogContent
-from eventide_adapters.format.log_file.records import iter_log_records
+from eventide_adapters.format.encoding.avro.schema import table_fields
+from eventide_adapters.format.encoding.parquet.bloom_filter import FOOTER_KEY, SIMPLE, TYPE_FOOTER_KEY, BloomFilter
+from eventide_adapters.format.encoding.parquet.inflated_pages import InflatedPages
 from eventide_adapters.format.metadata_table.table import HudiMetadataTable
-from eventide_adapters.format.parquet.bloom_filter import FOOTER_KEY, SIMPLE, TYPE_FOOTER_KEY, BloomFilter
-from eventide_adapters.format.parquet.inflated_pages import InflatedPages
+from eventide_adapters.format.slice.base_file.parquet import read_base, read_footer
+from eventide_adapters.format.slice.log_content.content import ArrowLogContent
+from eventide_adapters.format.slice.log_file.records import iter_log_records
 from eventide_adapters.format.timeline.archived_lsm import open_archived_timeline
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_adapters.storage.memory import MemoryStorage

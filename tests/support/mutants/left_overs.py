@@ -12,10 +12,10 @@ from eventide_adapters.format.timeline import compaction_plan as plan_avro
 from eventide_adapters.storage.faulty import SimulatedCrash
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.config import LinkChoice
+from eventide_core.service.common.facts import needed_files
 from eventide_core.service.compaction import compact_slice
-from eventide_core.service.facts import needed_files
+from eventide_core.service.compaction.scheduling import draft
 from eventide_core.service.maintenance import clean
-from eventide_core.service.scheduling import draft
 from eventide_core.table.timeline.plans import CompactionPlan, PlannedOperation
 from support.mutants.mutant import (
     AFTER_T,

@@ -9,7 +9,7 @@ from eventide.testing.histories import delete, put
 from eventide.testing.oracle import Order
 from eventide_core.action.compaction.slice_selection import ReaderRules, Selection, SliceFacts
 from eventide_core.action.compaction.slice_split import SplitVerdict
-from eventide_core.service.scheduling import draft, slice_facts, split_judge
+from eventide_core.service.compaction.scheduling import draft, slice_facts, split_judge
 from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.records.record_order import MergeRule
 from support.mutants.mutant import AFTER_T, BASE, BEFORE_T, PLAIN, Mutant, compacts, history, living, writes

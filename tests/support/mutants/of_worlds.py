@@ -17,16 +17,16 @@ from eventide_adapters.lock.file_system_based import FileSystemBasedLock
 from eventide_adapters.lock.storage_based import StorageBasedLock
 from eventide_core.access.files import discard
 from eventide_core.action.freshness.freshness import Freshness
+from eventide_core.service.common.facts import needed_files
+from eventide_core.service.common.facts.freshness import FreshnessReader
+from eventide_core.service.common.metadata_table.upkeep import PendingUpdate
+from eventide_core.service.common.state.liveness import Liveness
+from eventide_core.service.common.state.window_consumers import ConsumerFiles
+from eventide_core.service.common.transaction import outcome
+from eventide_core.service.common.transaction.action import Transaction
 from eventide_core.service.compaction import completion
-from eventide_core.service.facts import needed_files
-from eventide_core.service.facts.freshness import FreshnessReader
-from eventide_core.service.metadata_table.upkeep import PendingUpdate
 from eventide_core.service.rollback import compaction as rollback_of_compaction
 from eventide_core.service.rollback import run as rollback_run
-from eventide_core.service.state.liveness import Liveness
-from eventide_core.service.state.window_consumers import ConsumerFiles
-from eventide_core.service.transaction import outcome
-from eventide_core.service.transaction.action import Transaction
 from eventide_core.service.write import instants as write_instants
 from eventide_core.service.write.instants import WriteInstants
 

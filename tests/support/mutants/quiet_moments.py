@@ -17,10 +17,10 @@ from eventide_core.action.compaction import link_choice, quiet_moment
 from eventide_core.action.compaction.quiet_moment import BackdatingFacts
 from eventide_core.config import SCHEMA_MODE, SchemaMode
 from eventide_core.ports import NoProgress
+from eventide_core.service.common.state import table as state_table
+from eventide_core.service.common.state.table_files import TableFiles
 from eventide_core.service.compaction.run import CompactionRunner
-from eventide_core.service.scheduling.replan import Replanner
-from eventide_core.service.state import table as state_table
-from eventide_core.service.state.table_files import TableFiles
+from eventide_core.service.compaction.scheduling.replan import Replanner
 from eventide_core.table.settings.write_shape import WriteOperation
 from eventide_core.table.timeline.outcome_file import RecordedEnds
 from support.mutants.mutant import (

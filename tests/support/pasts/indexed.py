@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from eventide import Table
-from eventide_adapters.format.log_file.delete_block import encode_delete_block
+from eventide_adapters.format.slice.log_file.delete_block import encode_delete_block
 from support.files.metadata_updates import set_property
 from support.pasts import golden
 

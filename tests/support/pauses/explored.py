@@ -31,8 +31,8 @@ from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.config import LinkChoice
 from eventide_core.errors import EventideError, PlanMismatchError
 from eventide_core.ports import NoProgress
-from eventide_core.service.facts.needed_files import savepoints_of
-from eventide_core.service.state.table import TableState
+from eventide_core.service.common.facts.needed_files import savepoints_of
+from eventide_core.service.common.state.table import TableState
 from eventide_core.table.timeline.instant import Action, Instant
 from eventide_core.table.timeline.plans import CutMode
 from eventide_core.table.timeline.timeline import Timeline

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from eventide.testing.schedules.pauses import Dying
+from eventide_core.service.common.transaction.action import Transaction
+from eventide_core.service.common.transaction.outcome import Outcome
 from eventide_core.service.compaction.run import CompactionRunner
 from eventide_core.service.rollback import compaction as compaction_rollback
-from eventide_core.service.transaction.action import Transaction
-from eventide_core.service.transaction.outcome import Outcome
 from eventide_core.service.write.instants import WriteInstants
 from support.pauses.explored import Search
 

@@ -16,7 +16,7 @@ from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.config import METADATA_TABLE, LinkChoice
 from eventide_core.errors import EventideError
 from eventide_core.ports import NoProgress
-from eventide_core.service.facts.needed_files import savepoints_of
+from eventide_core.service.common.facts.needed_files import savepoints_of
 from eventide_core.table.settings.write_shape import WriteOperation
 from eventide_core.table.timeline.instant import Action
 from eventide_core.table.timeline.plans import CutMode

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from eventide_core.service.transaction.steps import Kind
+from eventide_core.service.common.transaction.steps import Kind
 from eventide_core.table.timeline.instant import State
 
 
@@ -251,7 +251,7 @@ OTHER_FILES: Final = (
     ),
     OtherFile(
         "outcome of an instant",
-        "transaction/outcome",
+        "common/transaction/outcome",
         "if absent, never replaced; a plan's rollback removes its outcome if writers have followed the plan (version 6)",
         "the first claim decides; a late one finds it, and its process ends what the first one decided",
     ),
@@ -270,13 +270,13 @@ OTHER_FILES: Final = (
     ),
     OtherFile(
         "hoodie.properties of a new table",
-        "state/table_files",
+        "common/state/table_files",
         "if absent, in the step before the first commit",
         "a table without a write, which the next writer finds",
     ),
     OtherFile(
         "hoodie.properties without a metadata table, or with a new one",
-        "metadata_table/drop, metadata_table/rebuild, transaction/settings_file",
+        "common/metadata_table/drop, common/metadata_table/rebuild, common/transaction/settings_file",
         _CHANGED,
         "the metadata table is taken out of use: readers list the directories. If the process dies, the settings name one "
         "that others have removed before they wrote without it, or an index that theirs lacks: `verify` names the first, "
@@ -284,38 +284,38 @@ OTHER_FILES: Final = (
     ),
     OtherFile(
         "mark of a metadata table that is being made",
-        "metadata_table/rebuild",
+        "common/metadata_table/rebuild",
         "if absent, before its first file; removed after the settings name it",
         "nothing: the next action that changes files while the settings name no metadata table removes it",
     ),
     OtherFile(
         "hoodie.properties with other declared sources",
-        "transaction/settings_file",
+        "common/transaction/settings_file",
         _CHANGED,
         "the metadata table is taken out of use: readers list the directories. " + _TAKES_BACK,
     ),
     OtherFile(
         "partition marks, settings and index definitions of a new metadata table",
-        "metadata_table/initialization",
+        "common/metadata_table/initialization",
         "replaced",
         "nothing: the table's settings don't name it, or another rebuild has put the same",
     ),
     OtherFile(
         "empty log files and base files of a new metadata table",
-        "metadata_table/initialization",
+        "common/metadata_table/initialization",
         "if absent, under names with the time of the rebuild",
         "nothing: no commit of another rebuild names it. Nor does a late delete of the old metadata table meet the files of "
         "another one. Stock: of two base files of one file group, the one that is listed last",
     ),
     OtherFile(
         "marker of a table that is derived from others",
-        "facts/arrival",
+        "common/facts/arrival",
         "if absent",
         "nothing: it says only that a commit may name sources",
     ),
     OtherFile(
         "view and state of a consumer of windows",
-        "state/window_consumers",
+        "common/state/window_consumers",
         "if absent, under the next number",
         "a later state shows that the step didn't count: the process removes its own",
     ),

@@ -1,6 +1,6 @@
 """The steps of every action, from the table that runs them."""
 
-from eventide_core.service.transaction.steps import FENCES, Fence, Kind
+from eventide_core.service.common.transaction.steps import FENCES, Fence, Kind
 from support.reference_pages.step_texts import OTHER_FILES, STEPS, Step
 
 _HEAD = """# Steps of every action
@@ -9,7 +9,7 @@ _HEAD = """# Steps of every action
 
 Every file that an action puts, and what happens to one that comes too late: its process was paused before the put,
 until its lock and heartbeat had expired and others had rolled its instant back (*undone*), completed it (*executed*),
-or archived it ([Paused processes](../crashes.md#paused-processes)). `service/transaction/action` puts all files
+or archived it ([Paused processes](../crashes.md#paused-processes)). `service/common/transaction/action` puts all files
 of timelines, if absent. W is the instant of a write, C of a compaction, M of a compaction of the metadata table, c of a
 clean, r of a rollback, s of a restore. The rules are in `core/eventide_core/table/timeline/strays.py`.
 """

@@ -89,7 +89,7 @@ PARTS = (
     Part(
         "metadata",
         ("conformance/test_*metadata*", "conformance/test_key_lookups*", "core/service/*"),
-        (f"{CORE}service/metadata_table/", f"{ADAPTERS}format/metadata_"),
+        (f"{CORE}service/common/metadata_table/", f"{ADAPTERS}format/metadata_table/"),
     ),
     Part(
         "logs",
@@ -100,7 +100,11 @@ PARTS = (
             "conformance/test_footers*",
             "conformance/test_records_of_all_kinds*",
         ),
-        (f"{ADAPTERS}format/log_file/", f"{ADAPTERS}format/log_content/", f"{ADAPTERS}format/avro/"),
+        (
+            f"{ADAPTERS}format/slice/log_file/",
+            f"{ADAPTERS}format/slice/log_content/",
+            f"{ADAPTERS}format/encoding/avro/",
+        ),
     ),
     Part(
         "values",

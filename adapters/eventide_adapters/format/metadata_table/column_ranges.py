@@ -17,15 +17,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from eventide_adapters.format.avro.schema import table_fields
-from eventide_adapters.format.base_file.parquet import read_base
-from eventide_adapters.format.columns.arrow_numpy import ArrowType
-from eventide_adapters.format.columns.field_path import column_at, top_level
-from eventide_adapters.format.log_file.blocks import counting_blocks
-from eventide_adapters.format.log_file.records import BlockReader, DataBlock
-from eventide_adapters.format.parquet.footer_columns import require_sound_columns, stated_chunks
-from eventide_adapters.format.parquet.legacy_calendar import LegacyCalendar
-from eventide_adapters.format.parquet.open_file import OpenBaseFile, open_base
+from eventide_adapters.format.encoding.avro.schema import table_fields
+from eventide_adapters.format.encoding.columns.arrow_numpy import ArrowType
+from eventide_adapters.format.encoding.columns.field_path import column_at, top_level
+from eventide_adapters.format.encoding.parquet.footer_columns import require_sound_columns, stated_chunks
+from eventide_adapters.format.encoding.parquet.legacy_calendar import LegacyCalendar
+from eventide_adapters.format.encoding.parquet.open_file import OpenBaseFile, open_base
+from eventide_adapters.format.slice.base_file.parquet import read_base
+from eventide_adapters.format.slice.log_file.blocks import counting_blocks
+from eventide_adapters.format.slice.log_file.records import BlockReader, DataBlock
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.ports import Storage
 from eventide_core.table.files.slice_read import BlockFilter, columns_in_base

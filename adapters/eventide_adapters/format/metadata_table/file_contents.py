@@ -12,11 +12,11 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.avro.schema import table_fields
-from eventide_adapters.format.base_file.parquet import read_base, read_footer
-from eventide_adapters.format.log_file.records import iter_log_records
-from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
-from eventide_adapters.format.parquet.bloom_filter import FOOTER_KEY, SIMPLE, TYPE_FOOTER_KEY
+from eventide_adapters.format.encoding.avro.schema import table_fields
+from eventide_adapters.format.encoding.parquet.bloom_filter import FOOTER_KEY, SIMPLE, TYPE_FOOTER_KEY
+from eventide_adapters.format.slice.base_file.parquet import read_base, read_footer
+from eventide_adapters.format.slice.log_file.records import iter_log_records
+from eventide_adapters.format.slice.merge.slice_reader import ArrowSliceReader
 from eventide_core.ports import Engine, Storage
 from eventide_core.table.files.slice_read import SliceRead
 from eventide_core.table.records.record_shape import RecordShape

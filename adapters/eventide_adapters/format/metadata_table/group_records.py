@@ -17,10 +17,10 @@ from typing import Any, Final, Protocol, TypeAlias
 
 import pyarrow as pa
 
-from eventide_adapters.format.log_file.delete_block import encode_delete_block
-from eventide_adapters.format.metadata_records.hfile_writer import HFileStyle, encode_hfile
-from eventide_adapters.format.metadata_records.records import Value, encode_value
 from eventide_adapters.format.metadata_table.file_contents import FileContents, Question
+from eventide_adapters.format.metadata_table.records.hfile_writer import HFileStyle, encode_hfile
+from eventide_adapters.format.metadata_table.records.records import Value, encode_value
+from eventide_adapters.format.slice.log_file.delete_block import encode_delete_block
 from eventide_core.ports import Capability, Engine, FileChanges, StagedLog, Storage
 from eventide_core.table.files.log_block import BlockType, HeaderKey, encode_block
 from eventide_core.table.records.schema import AvroSchema

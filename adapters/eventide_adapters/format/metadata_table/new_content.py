@@ -9,11 +9,14 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from eventide_adapters.format.avro.schema import table_fields
-from eventide_adapters.format.columns.java_hash import file_group_numbers
-from eventide_adapters.format.log_file.delete_block import encode_delete_block
-from eventide_adapters.format.metadata_records.base_file_writer import write_base_file
-from eventide_adapters.format.metadata_records.records import (
+from eventide_adapters.format.encoding.avro.schema import table_fields
+from eventide_adapters.format.encoding.columns.java_hash import file_group_numbers
+from eventide_adapters.format.metadata_table.column_ranges import log_ranges, table_ranges
+from eventide_adapters.format.metadata_table.file_contents import FileContents, Question, filter_of_base, keys_of_rows
+from eventide_adapters.format.metadata_table.index_definitions import IndexDefinition, index_definition, with_definition
+from eventide_adapters.format.metadata_table.record_index import epoch_ms
+from eventide_adapters.format.metadata_table.records.base_file_writer import write_base_file
+from eventide_adapters.format.metadata_table.records.records import (
     ALL_PARTITIONS_KEY,
     Value,
     all_partitions_value,
@@ -25,10 +28,6 @@ from eventide_adapters.format.metadata_records.records import (
     files_value,
     record_index_value,
 )
-from eventide_adapters.format.metadata_table.column_ranges import log_ranges, table_ranges
-from eventide_adapters.format.metadata_table.file_contents import FileContents, Question, filter_of_base, keys_of_rows
-from eventide_adapters.format.metadata_table.index_definitions import IndexDefinition, index_definition, with_definition
-from eventide_adapters.format.metadata_table.record_index import epoch_ms
 from eventide_adapters.format.metadata_table.stats import (
     PartitionRanges,
     Ranges,
@@ -39,6 +38,7 @@ from eventide_adapters.format.metadata_table.stats import (
     widen,
 )
 from eventide_adapters.format.metadata_table.value_forms import ValueForm
+from eventide_adapters.format.slice.log_file.delete_block import encode_delete_block
 from eventide_adapters.format.timeline.container import schema_definition
 from eventide_core.cure import Cure
 from eventide_core.errors import UnsupportedTableError

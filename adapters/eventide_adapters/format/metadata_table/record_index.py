@@ -16,10 +16,10 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.columns.java_hash import file_group_numbers
-from eventide_adapters.format.metadata_records.records import record_index_value
+from eventide_adapters.format.encoding.columns.java_hash import file_group_numbers
 from eventide_adapters.format.metadata_table.file_contents import Question, keys_of_rows, keys_of_slice
 from eventide_adapters.format.metadata_table.group_records import GroupRecords, Parts
+from eventide_adapters.format.metadata_table.records.records import record_index_value
 from eventide_core.ports import FileChanges
 
 _NO_KEYS: Final[Any] = pa.array([], pa.string())

@@ -23,13 +23,13 @@ from typing import Any, Final, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.avro.schema import table_fields
-from eventide_adapters.format.columns.java_hash import file_group_numbers
-from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
-from eventide_adapters.format.metadata_records.records import secondary_index_value
+from eventide_adapters.format.encoding.avro.schema import table_fields
+from eventide_adapters.format.encoding.columns.java_hash import file_group_numbers
 from eventide_adapters.format.metadata_table.file_contents import Question, changed_keys
 from eventide_adapters.format.metadata_table.group_records import GroupRecords, Parts
 from eventide_adapters.format.metadata_table.index_definitions import IndexDefinition
+from eventide_adapters.format.metadata_table.records.records import secondary_index_value
+from eventide_adapters.format.slice.merge.slice_reader import ArrowSliceReader
 from eventide_core.ports import FileChanges, Storage, WrittenRows
 from eventide_core.table.files.slice_read import SliceRead
 from eventide_core.table.records.record_shape import RecordShape

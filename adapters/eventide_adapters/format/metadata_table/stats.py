@@ -27,18 +27,7 @@ from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
-from eventide_adapters.format.avro.schema import table_fields
-from eventide_adapters.format.metadata_records.merged import COUNTS, merged_statistics
-from eventide_adapters.format.metadata_records.reader import MetadataTableReader
-from eventide_adapters.format.metadata_records.records import (
-    Value,
-    column_stats_key,
-    column_stats_value,
-    file_group_number,
-    partition_stats_key,
-    partition_stats_value,
-    record_name,
-)
+from eventide_adapters.format.encoding.avro.schema import table_fields
 from eventide_adapters.format.metadata_table.column_ranges import (
     ColumnRange,
     base_columns,
@@ -49,6 +38,17 @@ from eventide_adapters.format.metadata_table.column_ranges import (
 )
 from eventide_adapters.format.metadata_table.file_contents import FileContents, Question
 from eventide_adapters.format.metadata_table.index_definitions import index_definition
+from eventide_adapters.format.metadata_table.records.merged import COUNTS, merged_statistics
+from eventide_adapters.format.metadata_table.records.reader import MetadataTableReader
+from eventide_adapters.format.metadata_table.records.records import (
+    Value,
+    column_stats_key,
+    column_stats_value,
+    file_group_number,
+    partition_stats_key,
+    partition_stats_value,
+    record_name,
+)
 from eventide_adapters.format.metadata_table.value_forms import ValueForm
 from eventide_core.cure import Cure
 from eventide_core.errors import UnsupportedTableError

@@ -23,7 +23,12 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from eventide_adapters.format.metadata_records.records import ALL_PARTITIONS_KEY, files_key, merged_files, partition_of
+from eventide_adapters.format.metadata_table.records.records import (
+    ALL_PARTITIONS_KEY,
+    files_key,
+    merged_files,
+    partition_of,
+)
 from eventide_core.errors import RecordDecodeError
 from eventide_core.ports import (
     Engine,
@@ -46,8 +51,8 @@ from eventide_core.table.settings.metadata_table import (
 
 # A method imports what only it needs: most verbs need no metadata table, or its list of files alone.
 if TYPE_CHECKING:
-    from eventide_adapters.format.metadata_records.base_file_writer import MetadataBaseFileWriter
-    from eventide_adapters.format.metadata_records.reader import MetadataTableReader
+    from eventide_adapters.format.metadata_table.records.base_file_writer import MetadataBaseFileWriter
+    from eventide_adapters.format.metadata_table.records.reader import MetadataTableReader
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,13 +132,13 @@ class HudiMetadataTable:
         return _reader(self.storage)
 
     def base_file_writer(self, schema: AvroSchema) -> "MetadataBaseFileWriter":
-        from eventide_adapters.format.metadata_records.base_file_writer import MetadataBaseFileWriter
+        from eventide_adapters.format.metadata_table.records.base_file_writer import MetadataBaseFileWriter
 
         return MetadataBaseFileWriter(_reader(self.storage), schema)
 
 
 def _reader(storage: Storage) -> "MetadataTableReader":
-    from eventide_adapters.format.metadata_records.reader import MetadataTableReader
+    from eventide_adapters.format.metadata_table.records.reader import MetadataTableReader
 
     return MetadataTableReader.load(storage)
 

@@ -22,10 +22,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from eventide_adapters.format.metadata_records.hfile_writer import HFileStyle
-from eventide_adapters.format.metadata_records.merged import merged_statistics
-from eventide_adapters.format.metadata_records.reader import MetadataTableReader
-from eventide_adapters.format.metadata_records.records import (
+from eventide_adapters.format.metadata_table import group_records
+from eventide_adapters.format.metadata_table.file_contents import FileContents, Question, filter_of_base
+from eventide_adapters.format.metadata_table.group_records import (
+    KeyIndexRules,
+    LogForm,
+    bytes_to_read,
+    encoded_logs,
+)
+from eventide_adapters.format.metadata_table.index_definitions import IndexDefinition, index_definition
+from eventide_adapters.format.metadata_table.record_index import RecordIndexRules, key_questions
+from eventide_adapters.format.metadata_table.records.hfile_writer import HFileStyle
+from eventide_adapters.format.metadata_table.records.merged import merged_statistics
+from eventide_adapters.format.metadata_table.records.reader import MetadataTableReader
+from eventide_adapters.format.metadata_table.records.records import (
     ALL_PARTITIONS_KEY,
     Value,
     all_partitions_value,
@@ -39,16 +49,6 @@ from eventide_adapters.format.metadata_records.records import (
     files_value,
     removed_bloom_filter_value,
 )
-from eventide_adapters.format.metadata_table import group_records
-from eventide_adapters.format.metadata_table.file_contents import FileContents, Question, filter_of_base
-from eventide_adapters.format.metadata_table.group_records import (
-    KeyIndexRules,
-    LogForm,
-    bytes_to_read,
-    encoded_logs,
-)
-from eventide_adapters.format.metadata_table.index_definitions import IndexDefinition, index_definition
-from eventide_adapters.format.metadata_table.record_index import RecordIndexRules, key_questions
 from eventide_adapters.format.metadata_table.secondary_index import SecondaryIndex
 from eventide_adapters.format.metadata_table.stats import SourceFile, Statistics, known_statistics
 from eventide_core.errors import MetadataTableBusyError, UnsupportedTableError

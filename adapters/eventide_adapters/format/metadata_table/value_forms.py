@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from eventide_adapters.format.columns.arrow_numpy import ArrowType
-from eventide_adapters.format.metadata_records.records import Value, record_name
+from eventide_adapters.format.encoding.columns.arrow_numpy import ArrowType
+from eventide_adapters.format.metadata_table.records.records import Value, record_name
 
 _FORMS: Final[Mapping[Any, tuple[str | None, str, int]]] = {
     pa.bool_(): ("BooleanWrapper", "BooleanWrapper", 2),

@@ -1,1 +1,1 @@
-"""The files of `.hoodie`: commits, plans, cleans, rollbacks, savepoints, and the archived timeline. Imports `avro`."""
+"""The files of `.hoodie`: commits, plans, cleans, rollbacks, savepoints, and the archived timeline. Imports `encoding`."""

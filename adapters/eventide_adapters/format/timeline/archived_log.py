@@ -29,7 +29,7 @@ from typing import Any, Final
 import fastavro
 from fastavro.types import Schema
 
-from eventide_adapters.format.avro.decode import avro_record_bounds
+from eventide_adapters.format.encoding.avro.decode import avro_record_bounds
 from eventide_adapters.format.timeline.archived_log_writer import encode_archive_log
 from eventide_adapters.format.timeline.codec import commit_of
 from eventide_adapters.format.timeline.container import (

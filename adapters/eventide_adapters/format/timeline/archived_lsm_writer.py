@@ -23,7 +23,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from eventide_adapters.format.avro.schema import arrow_schema
+from eventide_adapters.format.encoding.avro.schema import arrow_schema
 from eventide_adapters.format.timeline.container import schema_definition
 from eventide_core.errors import BusyError, CorruptTimelineError, LockError
 from eventide_core.ports import ArchivedAction, Lease, Storage

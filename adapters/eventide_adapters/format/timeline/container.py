@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 import fastavro
 from fastavro.types import Schema
 
-from eventide_adapters.format.avro.reading_limits import inflated_bytes_max
+from eventide_adapters.format.encoding.avro.reading_limits import inflated_bytes_max
 from eventide_adapters.format.timeline.document import Document, corrupt
 from eventide_core.errors import ResourceLimitError, UnsupportedTableError
 from eventide_core.ports import WHOLE_FILE_BYTES_MAX

@@ -20,9 +20,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from eventide_adapters.format.avro.schema import AvroField, record_fields
-from eventide_adapters.format.avro.vectors import UnevenCollectionsError, decode_unbounded
-from eventide_adapters.format.columns.arrow_numpy import ArrowColumn
+from eventide_adapters.format.encoding.avro.schema import AvroField, record_fields
+from eventide_adapters.format.encoding.avro.vectors import UnevenCollectionsError, decode_unbounded
+from eventide_adapters.format.encoding.columns.arrow_numpy import ArrowColumn
 from eventide_adapters.format.timeline.write_stats import COUNTS, NUMBERS, STATS_FIELD, TEXTS, TIMES, made_stats
 from eventide_core.errors import RecordDecodeError, ResourceLimitError, UnsupportedTableError
 from eventide_core.table.records.schema import AvroSchema

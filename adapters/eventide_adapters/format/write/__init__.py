@@ -1,1 +1,1 @@
-"""The records of a write: their keys, file groups and files. Imports `merge` and below."""
+"""The records of a write: their keys, file groups and files. Imports `slice` and below."""

@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.columns.arrow_numpy import Numbers
-from eventide_adapters.format.columns.java_hash import buckets_of, shares_of
+from eventide_adapters.format.encoding.columns.arrow_numpy import Numbers
+from eventide_adapters.format.encoding.columns.java_hash import buckets_of, shares_of
 from eventide_adapters.format.write.global_keys import PLACE, homes_of, place_records, shown_keys
 from eventide_adapters.format.write.incoming_schema import evolved_schema
 from eventide_adapters.format.write.indexed_keys import (

@@ -22,10 +22,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.columns.arrow_numpy import Numbers
-from eventide_adapters.format.columns.field_path import top_level
-from eventide_adapters.format.log_file.ordering_values import common_ranks, orderings_of
-from eventide_adapters.format.merge.slice_reader import ArrowSliceReader
+from eventide_adapters.format.encoding.columns.arrow_numpy import Numbers
+from eventide_adapters.format.encoding.columns.field_path import top_level
+from eventide_adapters.format.slice.log_file.ordering_values import common_ranks, orderings_of
+from eventide_adapters.format.slice.merge.slice_reader import ArrowSliceReader
 from eventide_adapters.format.write.key_lookup import LookupTask, held_keys
 from eventide_adapters.format.write.keyed_records import IS_DELETE, key_parts, keyed_schema
 from eventide_core.ports import Storage

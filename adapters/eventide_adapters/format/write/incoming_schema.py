@@ -20,10 +20,10 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.avro.from_arrow import avro_field_of, avro_schema_of
-from eventide_adapters.format.avro.schema import AvroType, arrow_schema, record_fields
-from eventide_adapters.format.avro.vector_type import VectorType
-from eventide_adapters.format.columns.exact_cast import cast_whole, is_list, refuse_unstated
+from eventide_adapters.format.encoding.avro.from_arrow import avro_field_of, avro_schema_of
+from eventide_adapters.format.encoding.avro.schema import AvroType, arrow_schema, record_fields
+from eventide_adapters.format.encoding.avro.vector_type import VectorType
+from eventide_adapters.format.encoding.columns.exact_cast import cast_whole, is_list, refuse_unstated
 from eventide_core.cure import Cure
 from eventide_core.errors import InvalidColumnNameError, InvalidRecordError
 from eventide_core.table.records.avro_names import refuse_invalid_names

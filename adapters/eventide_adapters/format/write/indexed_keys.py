@@ -14,8 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.columns.arrow_numpy import Numbers
-from eventide_adapters.format.columns.java_hash import file_group_numbers
+from eventide_adapters.format.encoding.columns.arrow_numpy import Numbers
+from eventide_adapters.format.encoding.columns.java_hash import file_group_numbers
 from eventide_adapters.format.write.global_keys import Homes, homes_of, place_records
 from eventide_adapters.format.write.key_lookup import LookupTask
 from eventide_adapters.format.write.keyed_records import IS_DELETE

@@ -15,10 +15,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.avro.schema import table_fields
-from eventide_adapters.format.base_file.key_range import may_have_one
-from eventide_adapters.format.base_file.parquet import BaseFooter, read_base
-from eventide_adapters.format.log_file.records import DataBlock, iter_log_records
+from eventide_adapters.format.encoding.avro.schema import table_fields
+from eventide_adapters.format.slice.base_file.key_range import may_have_one
+from eventide_adapters.format.slice.base_file.parquet import BaseFooter, read_base
+from eventide_adapters.format.slice.log_file.records import DataBlock, iter_log_records
 from eventide_core.ports import Storage
 from eventide_core.table.files.slice_read import SliceRead
 from eventide_core.table.records.record_shape import RecordShape

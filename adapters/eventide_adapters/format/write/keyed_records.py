@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.avro.schema import arrow_schema
-from eventide_adapters.format.columns.event_times import event_times_ms, unreadable_rows
-from eventide_adapters.format.columns.field_path import column_at, top_level, type_at
-from eventide_adapters.format.log_file.ordering_values import orderings_of, ranks
+from eventide_adapters.format.encoding.avro.schema import arrow_schema
+from eventide_adapters.format.encoding.columns.event_times import event_times_ms, unreadable_rows
+from eventide_adapters.format.encoding.columns.field_path import column_at, top_level, type_at
+from eventide_adapters.format.slice.log_file.ordering_values import orderings_of, ranks
 from eventide_adapters.format.write.incoming_schema import conform, refuse_other_symbols
 from eventide_adapters.format.write.record_keys import partition_paths, record_keys
 from eventide_core.errors import InvalidRecordError, UnsupportedTableError

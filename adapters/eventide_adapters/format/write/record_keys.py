@@ -7,8 +7,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.columns.arrow_numpy import ArrowColumn
-from eventide_adapters.format.columns.field_path import column_at
+from eventide_adapters.format.encoding.columns.arrow_numpy import ArrowColumn
+from eventide_adapters.format.encoding.columns.field_path import column_at
 from eventide_core.errors import InvalidRecordError, UnsupportedTableError
 from eventide_core.table.files.table_path import why_no_partition
 from eventide_core.table.settings.key_format import NULL_PARTITION, KeyFormat, PartitionTime, Slashes, TimeKind

@@ -18,14 +18,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.avro.schema import arrow_schema, table_fields
-from eventide_adapters.format.base_file.parquet import BaseFileWriter, read_base_and_footer
-from eventide_adapters.format.columns.event_times import event_time_range, event_times_ms
-from eventide_adapters.format.columns.field_path import column_at
-from eventide_adapters.format.log_file.delete_block import encode_delete_block
-from eventide_adapters.format.log_file.ordering_values import ordering_of_fields, orderings_of
-from eventide_adapters.format.log_file.writer import encode_data_block, encode_parquet_block
-from eventide_adapters.format.parquet.bloom_filter import BloomFilterBuilder, BloomParameters
+from eventide_adapters.format.encoding.avro.schema import arrow_schema, table_fields
+from eventide_adapters.format.encoding.columns.event_times import event_time_range, event_times_ms
+from eventide_adapters.format.encoding.columns.field_path import column_at
+from eventide_adapters.format.encoding.parquet.bloom_filter import BloomFilterBuilder, BloomParameters
+from eventide_adapters.format.slice.base_file.parquet import BaseFileWriter, read_base_and_footer
+from eventide_adapters.format.slice.log_file.delete_block import encode_delete_block
+from eventide_adapters.format.slice.log_file.ordering_values import ordering_of_fields, orderings_of
+from eventide_adapters.format.slice.log_file.writer import encode_data_block, encode_parquet_block
 from eventide_adapters.format.write.keyed_records import IS_DELETE
 from eventide_core.access.files import ChecksummedOutput, checksum_of_file
 from eventide_core.errors import StorageError, UnsupportedTableError

@@ -7,7 +7,7 @@ This is different under an index that writes inserts as log files (BUCKET, FLINK
 changes from compactions (`read.cdc.from.changelog`): from the change log (`.cdc`) that Hudi's compaction writes beside each
 new base file of a slice with a base file, or else as inserts, if it wrote nothing but inserts. Otherwise the query fails.
 Hudi on Spark reads none of them. eventide writes these change logs, too
-(`adapters/eventide_adapters/format/log_file/change_log.py`).
+(`adapters/eventide_adapters/format/slice/log_file/change_log.py`).
 
 1. The change log holds what is different between the old and the new base file. So a compaction of the first log files
    leaves the changes of the others to the next one.

@@ -39,7 +39,7 @@ class HeaderCheck(Enum):
 
 @bulk_dataclass(frozen=True, slots=True)
 class LogFacts:
-    """A log file and what is known about its content, by the timeline or by its blocks (service/facts/log_facts.py).
+    """A log file and what is known about its content, by the timeline or by its blocks (service/common/facts/log_facts.py).
 
     `event_times` is the range of all its records and deletes, `delete_count` the number of its deletes, natural ones among
     them. `instants` are the requested times of the writes whose blocks in it have records, torn and uncommitted blocks

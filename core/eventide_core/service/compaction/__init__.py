@@ -1,1 +1,1 @@
-"""Runs the plan of a compaction to its commit. Imports `scheduling`, `rollback` and below."""
+"""Runs the plan of a compaction to its commit. `scheduling/` drafts it. Imports `rollback` and `common`."""

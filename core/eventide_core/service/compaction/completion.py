@@ -15,12 +15,12 @@ from eventide_core.action.compaction.quiet_moment import open_at
 from eventide_core.action.compaction.trigger import check_undoing, cure_of
 from eventide_core.errors import BusyError, MissingFileError, PlanMismatchError
 from eventide_core.ports import AddedFile, Lease, TableLock
-from eventide_core.service.facts.planning import unused_instant
-from eventide_core.service.metadata_table.upkeep import PendingUpdate
-from eventide_core.service.state.table import TableState
-from eventide_core.service.state.table_files import TableFiles
-from eventide_core.service.transaction.action import Put, Transaction
-from eventide_core.service.transaction.outcome import Outcome, claim_outcome
+from eventide_core.service.common.facts.planning import unused_instant
+from eventide_core.service.common.metadata_table.upkeep import PendingUpdate
+from eventide_core.service.common.state.table import TableState
+from eventide_core.service.common.state.table_files import TableFiles
+from eventide_core.service.common.transaction.action import Put, Transaction
+from eventide_core.service.common.transaction.outcome import Outcome, claim_outcome
 from eventide_core.table.files.file_group_write import heartbeat_path
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.commit_metadata import CommitMetadata

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from eventide_core.errors import PlanMismatchError
 from eventide_core.ports import Storage
-from eventide_core.service.state.table import TableState
+from eventide_core.service.common.state.table import TableState
 from eventide_core.table.files.file_name import BaseFileName, LogFileName
 from eventide_core.table.files.own_file import decoded_own, encoded_own
 from eventide_core.table.timeline.file_system_view import DataFile, FileGroup

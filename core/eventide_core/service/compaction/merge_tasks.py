@@ -20,8 +20,8 @@ from eventide_core.access.threads import Gate
 from eventide_core.config.compaction import ParquetCodec
 from eventide_core.errors import PlanMismatchError
 from eventide_core.ports import BackgroundEngine, Engine, MergeResult, MergeTask, Progress, RunningTask, Tracer
+from eventide_core.service.common.state.table import TableState
 from eventide_core.service.compaction.compact_slice import SliceCompactor
-from eventide_core.service.state.table import TableState
 from eventide_core.table.records.record_shape import RecordShape
 from eventide_core.table.records.supplemental_logging import SupplementalLogging
 from eventide_core.table.timeline.plans import CompactionPlan

@@ -26,15 +26,15 @@ from dataclasses import dataclass
 
 from eventide_core.errors import EmptyPlanError, InstantNotFoundError, PlanMismatchError
 from eventide_core.ports import Progress
+from eventide_core.service.common.state.table import TableState
+from eventide_core.service.common.state.table_files import TableFiles
 from eventide_core.service.compaction.foreign_plan import other_bases
 from eventide_core.service.compaction.result import Ended
 from eventide_core.service.compaction.run import CompactionRunner
+from eventide_core.service.compaction.scheduling.hudi_streams import refusal_beside_stream
+from eventide_core.service.compaction.scheduling.schedule import wait_until
+from eventide_core.service.compaction.scheduling.settings import CompactionSettings
 from eventide_core.service.rollback.instant import Rollback
-from eventide_core.service.scheduling.hudi_streams import refusal_beside_stream
-from eventide_core.service.scheduling.schedule import wait_until
-from eventide_core.service.scheduling.settings import CompactionSettings
-from eventide_core.service.state.table import TableState
-from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.files.file_group_write import HEARTBEATS, heartbeat_path
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.instant import Action, Instant, State

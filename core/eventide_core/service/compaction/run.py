@@ -36,6 +36,15 @@ from eventide_core.errors import (
     StorageError,
 )
 from eventide_core.ports import Engine, FileChanges, Lease, MergeResult, MergeTask, Progress, TableLock
+from eventide_core.service.common.facts.arrival import mark_sources, to_repeat
+from eventide_core.service.common.facts.freshness import FreshnessReader
+from eventide_core.service.common.metadata_table.upkeep import MetadataTableUpkeep
+from eventide_core.service.common.state.metadata_listing import committed_files
+from eventide_core.service.common.state.ownership import Ownership
+from eventide_core.service.common.state.table import TableState
+from eventide_core.service.common.state.table_files import TableFiles
+from eventide_core.service.common.transaction.action import Fate, Transaction
+from eventide_core.service.common.transaction.steps import Kind
 from eventide_core.service.compaction.commit import added_files, commit_metadata
 from eventide_core.service.compaction.compact_slice import SliceCompactor
 from eventide_core.service.compaction.completion import (
@@ -48,22 +57,17 @@ from eventide_core.service.compaction.completion import (
 from eventide_core.service.compaction.merge_tasks import MergesAhead, merge_tasks, merges_ahead, run_tasks
 from eventide_core.service.compaction.result import CompactionResult, metrics_of
 from eventide_core.service.compaction.run_foreign import ForeignCompactionRunner
-from eventide_core.service.facts.arrival import mark_sources, to_repeat
-from eventide_core.service.facts.freshness import FreshnessReader
-from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
+from eventide_core.service.compaction.scheduling.draft_plan import PutPlan
+from eventide_core.service.compaction.scheduling.planned_slices import is_as_planned
+from eventide_core.service.compaction.scheduling.replan import Replanner
+from eventide_core.service.compaction.scheduling.schedule import (
+    CompactionScheduler,
+    once_metadata_table_is_free,
+    wait_until,
+)
+from eventide_core.service.compaction.scheduling.settings import CompactionSettings
 from eventide_core.service.rollback.compaction import CompactionRollback
 from eventide_core.service.rollback.compaction_files import made_files, remove_markers
-from eventide_core.service.scheduling.draft_plan import PutPlan
-from eventide_core.service.scheduling.planned_slices import is_as_planned
-from eventide_core.service.scheduling.replan import Replanner
-from eventide_core.service.scheduling.schedule import CompactionScheduler, once_metadata_table_is_free, wait_until
-from eventide_core.service.scheduling.settings import CompactionSettings
-from eventide_core.service.state.metadata_listing import committed_files
-from eventide_core.service.state.ownership import Ownership
-from eventide_core.service.state.table import TableState
-from eventide_core.service.state.table_files import TableFiles
-from eventide_core.service.transaction.action import Fate, Transaction
-from eventide_core.service.transaction.steps import Kind
 from eventide_core.table.settings.metadata_table import RowChange
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.commit_metadata import DROPPED_INDEXES_KEY
@@ -97,7 +101,7 @@ class CompactionRunner:
         (`run_foreign`), and one whose rollback was interrupted (`rollback/compaction`). `put` is the plan, if this process
         has just put it: then nothing has to be read.
 
-        One process at a time (service/state/ownership.py): raises BusyError while another one runs it. Raises
+        One process at a time (service/common/state/ownership.py): raises BusyError while another one runs it. Raises
         InstantNotFoundError, PlanMismatchError, BusyError; EngineError and StorageError with what is known about the
         commit.
         """

@@ -49,21 +49,21 @@ from eventide_core.errors import (
     StorageError,
 )
 from eventide_core.ports import Engine, FileChanges, Lease, MergeResult, Progress, TableLock
+from eventide_core.service.common.facts.arrival import mark_sources, to_repeat
+from eventide_core.service.common.metadata_table.upkeep import MetadataTableUpkeep, PendingUpdate
+from eventide_core.service.common.state.table import TableState
+from eventide_core.service.common.state.table_files import TableFiles
+from eventide_core.service.common.transaction.action import Put
+from eventide_core.service.common.transaction.steps import Kind
 from eventide_core.service.compaction.commit import added_files, whole_slices_metadata
 from eventide_core.service.compaction.compact_slice import SliceCompactor
 from eventide_core.service.compaction.completion import Completion
 from eventide_core.service.compaction.foreign_plan import Attempt, as_executed, claim_attempt, other_bases
 from eventide_core.service.compaction.merge_tasks import merge_tasks, run_tasks
-from eventide_core.service.facts.arrival import mark_sources, to_repeat
-from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep, PendingUpdate
+from eventide_core.service.compaction.scheduling.planned_slices import is_as_planned
+from eventide_core.service.compaction.scheduling.schedule import wait_until
+from eventide_core.service.compaction.scheduling.settings import CompactionSettings
 from eventide_core.service.rollback.compaction_files import made_files
-from eventide_core.service.scheduling.planned_slices import is_as_planned
-from eventide_core.service.scheduling.schedule import wait_until
-from eventide_core.service.scheduling.settings import CompactionSettings
-from eventide_core.service.state.table import TableState
-from eventide_core.service.state.table_files import TableFiles
-from eventide_core.service.transaction.action import Put
-from eventide_core.service.transaction.steps import Kind
 from eventide_core.table.files.file_group_write import marker_directory
 from eventide_core.table.settings.metadata_table import RowChange
 from eventide_core.table.settings.table_config import TableConfig

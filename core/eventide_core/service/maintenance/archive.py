@@ -26,13 +26,13 @@ from eventide_core.action.metadata_table.compaction import earliest_needed
 from eventide_core.config import Options
 from eventide_core.errors import ConfigError
 from eventide_core.ports import ArchivedAction, ArchivedFile, ArchivedTimeline, FileInfo, Lease, TableLock
-from eventide_core.service.facts.arrival import mark_sources
-from eventide_core.service.facts.stray_files import stray_files
+from eventide_core.service.common.facts.arrival import mark_sources
+from eventide_core.service.common.facts.stray_files import stray_files
+from eventide_core.service.common.state.table import TableState
+from eventide_core.service.common.state.table_files import TableFiles
+from eventide_core.service.common.transaction.outcome import settled_outcomes
 from eventide_core.service.maintenance.clean import Cleaner
 from eventide_core.service.rollback.savepoint import settled_state
-from eventide_core.service.state.table import TableState
-from eventide_core.service.state.table_files import TableFiles
-from eventide_core.service.transaction.outcome import settled_outcomes
 from eventide_core.table.property_keys import CREATE_SCHEMA
 from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.settings.table_config import TableConfig

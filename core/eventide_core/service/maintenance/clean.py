@@ -3,9 +3,9 @@
 Order of writes, and what a crash after each leaves:
 
 1. Under the table lock: failed writes are rolled back. An interrupted clean is completed: eventide's own if its process
-   is dead, also if Hudi completed it (service/state/begun_cleans.py), another engine's after it has been pending for long
-   (service/state/liveness.py). Until then the table is busy (BusyError): if two engines completed the clean, it would be
-   on the timeline twice.
+   is dead, also if Hudi completed it (service/common/state/begun_cleans.py), another engine's after it has been pending for
+   long (service/common/state/liveness.py). Until then the table is busy (BusyError): if two engines completed the clean, it
+   would be on the timeline twice.
 2. Under the lock: markers and heartbeats of actions that are no longer pending are removed, because nothing else would,
    and no process reads them. A heartbeat at `c`; then `<c>.clean.requested` contains the plan. If there is nothing to
    remove, there is no plan, and nothing on the timeline. The plan names the files where Hudi's cleaner doesn't look, which
@@ -38,24 +38,24 @@ from eventide_core.action.maintenance.clean_planner import (
 from eventide_core.config import Options
 from eventide_core.errors import BusyError
 from eventide_core.ports import FileChanges, Lease, TableLock
-from eventide_core.service.facts.moments import local_instant_time
-from eventide_core.service.facts.needed_files import links_of, needed_paths, savepoints_of, still_needed
-from eventide_core.service.facts.planning import unused_instant
-from eventide_core.service.facts.stray_files import stray_files
-from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
-from eventide_core.service.rollback.instant import Rollback
-from eventide_core.service.rollback.savepoint import settled_state
-from eventide_core.service.state.begun_cleans import begun_cleans
-from eventide_core.service.state.liveness import Liveness
-from eventide_core.service.state.markers_and_heartbeats import (
+from eventide_core.service.common.facts.moments import local_instant_time
+from eventide_core.service.common.facts.needed_files import links_of, needed_paths, savepoints_of, still_needed
+from eventide_core.service.common.facts.planning import unused_instant
+from eventide_core.service.common.facts.stray_files import stray_files
+from eventide_core.service.common.metadata_table.upkeep import MetadataTableUpkeep
+from eventide_core.service.common.state.begun_cleans import begun_cleans
+from eventide_core.service.common.state.liveness import Liveness
+from eventide_core.service.common.state.markers_and_heartbeats import (
     instants_with_markers_or_heartbeat,
     remove_markers_and_heartbeat,
 )
-from eventide_core.service.state.table import TableState
-from eventide_core.service.state.table_files import TableFiles
-from eventide_core.service.transaction.action import Put, Transaction
-from eventide_core.service.transaction.outcome import UNDONE_KEPT_MS
-from eventide_core.service.transaction.steps import Kind
+from eventide_core.service.common.state.table import TableState
+from eventide_core.service.common.state.table_files import TableFiles
+from eventide_core.service.common.transaction.action import Put, Transaction
+from eventide_core.service.common.transaction.outcome import UNDONE_KEPT_MS
+from eventide_core.service.common.transaction.steps import Kind
+from eventide_core.service.rollback.instant import Rollback
+from eventide_core.service.rollback.savepoint import settled_state
 from eventide_core.table.files.file_name import LogFileName, path_in
 from eventide_core.table.settings.metadata_table import RowChange
 from eventide_core.table.settings.table_config import TableConfig

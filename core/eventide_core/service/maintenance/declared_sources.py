@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from eventide_core.errors import ConfigError
 from eventide_core.ports import ArrivalSource, Lease, TableLock
-from eventide_core.service.facts.arrival import idle_seconds, said_of
-from eventide_core.service.metadata_table.drop import check_or_unname
-from eventide_core.service.state.table import TableState
-from eventide_core.service.state.table_files import TableFiles
-from eventide_core.service.transaction.settings_file import ChangeOfSettings, change_settings
+from eventide_core.service.common.facts.arrival import idle_seconds, said_of
+from eventide_core.service.common.metadata_table.drop import check_or_unname
+from eventide_core.service.common.state.table import TableState
+from eventide_core.service.common.state.table_files import TableFiles
+from eventide_core.service.common.transaction.settings_file import ChangeOfSettings, change_settings
 from eventide_core.table.settings.declared_sources import (
     STATED,
     TABLE,

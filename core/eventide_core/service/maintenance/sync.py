@@ -28,10 +28,10 @@ from eventide_core.action.sync.options import DatasetOptions, SyncOptions
 from eventide_core.config import SYNC_AUTO_CREATE_DATABASE, Options
 from eventide_core.errors import DatabaseNotFoundError, EventideError
 from eventide_core.ports import Catalog, DatasetCatalog
-from eventide_core.service.facts.arrival import ArrivalReader
-from eventide_core.service.facts.freshness import FreshnessReader
-from eventide_core.service.state.table import TableState
-from eventide_core.service.state.table_files import TableFiles
+from eventide_core.service.common.facts.arrival import ArrivalReader
+from eventide_core.service.common.facts.freshness import FreshnessReader
+from eventide_core.service.common.state.table import TableState
+from eventide_core.service.common.state.table_files import TableFiles
 from eventide_core.table.catalog.catalog_columns import TableColumns
 from eventide_core.table.catalog.catalog_table import CatalogPartition, CatalogTable, hadoop_location
 from eventide_core.table.records.partition_values import partition_values

@@ -18,10 +18,10 @@ from eventide_core.action.windows.done_markers import Bounds, WindowGate, is_mar
 from eventide_core.action.windows.progress import ConsumerProgress, Marks, WindowTerms
 from eventide_core.errors import WindowTakenError
 from eventide_core.ports import MarkerEvent, MarkerTarget
-from eventide_core.service.facts.freshness import FreshnessReader
+from eventide_core.service.common.facts.freshness import FreshnessReader
+from eventide_core.service.common.state.table import TableState
+from eventide_core.service.common.state.window_consumers import ConsumerFiles
 from eventide_core.service.query.windows import WindowService
-from eventide_core.service.state.table import TableState
-from eventide_core.service.state.window_consumers import ConsumerFiles
 from eventide_core.table.files.slice_read import QueryPlan
 
 _EVENTS_MAX = 1000  # of a call; the next one goes on

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from eventide_core.action.compaction.backlog import Backlog
 from eventide_core.action.freshness.freshness import Freshness
-from eventide_core.service.facts.compaction_history import KeptBytes, PastCompaction
+from eventide_core.service.common.facts.compaction_history import KeptBytes, PastCompaction
 from eventide_core.table.catalog.metric import Metric
 from eventide_core.table.settings.metadata_table import MetadataTableStatus
 from eventide_core.table.timeline.plans import FallbackReason

@@ -7,9 +7,9 @@ from eventide_core.action.query.offending_log_files import OffendingLogFile
 from eventide_core.config import Options
 from eventide_core.errors import EventideError
 from eventide_core.ports import LogContent, TimedKey
-from eventide_core.service.facts.event_time_field import event_time_field_of
-from eventide_core.service.state.table import TableState
-from eventide_core.service.state.table_files import TableFiles
+from eventide_core.service.common.facts.event_time_field import event_time_field_of
+from eventide_core.service.common.state.table import TableState
+from eventide_core.service.common.state.table_files import TableFiles
 
 _KEYS_NAMED = 3  # of a log file
 

@@ -17,15 +17,15 @@ from eventide_core.action.query.planner import (
     with_null_fields,
 )
 from eventide_core.errors import CleanedHistoryError, MissingFileError, UnsupportedTableError
-from eventide_core.service.facts.history import check_history, check_history_when
-from eventide_core.service.facts.moments import moment_as_instant
-from eventide_core.service.facts.needed_files import savepoints_of
-from eventide_core.service.facts.planning import schema_since
-from eventide_core.service.facts.watermark_views import base_files_of, last_write_of, view_as_of_watermark
+from eventide_core.service.common.facts.history import check_history, check_history_when
+from eventide_core.service.common.facts.moments import moment_as_instant
+from eventide_core.service.common.facts.needed_files import savepoints_of
+from eventide_core.service.common.facts.planning import schema_since
+from eventide_core.service.common.facts.watermark_views import base_files_of, last_write_of, view_as_of_watermark
+from eventide_core.service.common.state.committed_files import looked_again
+from eventide_core.service.common.state.table import TableState
+from eventide_core.service.common.state.table_files import TableFiles
 from eventide_core.service.rollback.savepoint import find_tag
-from eventide_core.service.state.committed_files import looked_again
-from eventide_core.service.state.table import TableState
-from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.files.file_name import BaseFileName
 from eventide_core.table.files.file_slice import FileSlice
 from eventide_core.table.files.slice_read import BlockFilter, QueryPlan, SliceRead

@@ -18,8 +18,8 @@ from eventide_core.action.query.key_places import is_looked_up, slices_by_places
 from eventide_core.action.write.index import may_leave_keys
 from eventide_core.config import INDEX_TYPE, Options
 from eventide_core.ports import KeyIndex
-from eventide_core.service.metadata_table.upkeep import complete_record_index
-from eventide_core.service.state.table_files import UNREADABLE_METADATA_TABLE, TableFiles
+from eventide_core.service.common.metadata_table.upkeep import complete_record_index
+from eventide_core.service.common.state.table_files import UNREADABLE_METADATA_TABLE, TableFiles
 from eventide_core.table.files.slice_read import KeyForms, QueryPlan, SliceRead
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.timeline import Timeline

@@ -7,10 +7,10 @@ from eventide_core.action.query.planner import plan_slices
 from eventide_core.action.windows.progress import ConsumerView
 from eventide_core.cure import Cure
 from eventide_core.errors import CleanedHistoryError, MissingFileError
-from eventide_core.service.facts.watermark_views import base_files_of, last_write_of
-from eventide_core.service.state.table import TableState
-from eventide_core.service.state.table_files import TableFiles
-from eventide_core.service.state.window_consumers import ConsumerFiles, RecordedView
+from eventide_core.service.common.facts.watermark_views import base_files_of, last_write_of
+from eventide_core.service.common.state.table import TableState
+from eventide_core.service.common.state.table_files import TableFiles
+from eventide_core.service.common.state.window_consumers import ConsumerFiles, RecordedView
 from eventide_core.table.files.file_name import BaseFileName
 from eventide_core.table.files.slice_read import QueryPlan
 from eventide_core.table.timeline.timeline import Timeline

@@ -1,6 +1,6 @@
 """Delivers a consumer's windows of event time, one after another, each as of one view (action/windows/progress.py).
 
-Order of writes, each of them as service/state/window_consumers.py has it:
+Order of writes, each of them as service/common/state/window_consumers.py has it:
 
 1. A newer view: its base files, then the state with it and with the windows that late data has changed.
 2. The first window: the state with its begin.
@@ -29,16 +29,16 @@ from eventide_core.errors import (
     format_timestamp,
 )
 from eventide_core.ports import Engine, WindowContent
-from eventide_core.service.facts.arrival import ArrivalReader
-from eventide_core.service.facts.event_time_field import event_time_field_of
-from eventide_core.service.facts.watermark_views import (
+from eventide_core.service.common.facts.arrival import ArrivalReader
+from eventide_core.service.common.facts.event_time_field import event_time_field_of
+from eventide_core.service.common.facts.watermark_views import (
     latest_readable_view,
     published_views,
 )
+from eventide_core.service.common.state.table import TableState, read_from
+from eventide_core.service.common.state.table_files import TableFiles
+from eventide_core.service.common.state.window_consumers import ConsumerFiles, RecordedView
 from eventide_core.service.query.window_views import ConsumerViews, is_newer, recorded_view, without_shared
-from eventide_core.service.state.table import TableState, read_from
-from eventide_core.service.state.table_files import TableFiles
-from eventide_core.service.state.window_consumers import ConsumerFiles, RecordedView
 from eventide_core.table.files.slice_read import QueryPlan
 from eventide_core.table.records.event_time import EventTimeSpan
 from eventide_core.table.records.schema import PARTITION_PATH, RECORD_KEY

@@ -16,8 +16,8 @@ from eventide_core.action.repair.lost_keys import KeySource, LostKeys
 from eventide_core.action.verification.facts import TableFacts
 from eventide_core.errors import CorruptTimelineError
 from eventide_core.ports import ContentAudit, Engine, KeyIndex, Progress
-from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
-from eventide_core.service.state.table import TableState
+from eventide_core.service.common.metadata_table.upkeep import MetadataTableUpkeep
+from eventide_core.service.common.state.table import TableState
 from eventide_core.service.verification.verify import Verifier
 from eventide_core.table.files.file_name import BaseFileName
 from eventide_core.table.files.file_slice import FileSlice

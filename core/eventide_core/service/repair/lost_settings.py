@@ -20,10 +20,10 @@ from eventide_core.errors import (
     UnsupportedTableError,
 )
 from eventide_core.ports import Clock, TableLock
-from eventide_core.service.facts.planning import instant_beyond
+from eventide_core.service.common.facts.planning import instant_beyond
+from eventide_core.service.common.state.table_files import TableFiles
+from eventide_core.service.common.transaction.outcome import instants_with_outcome
 from eventide_core.service.repair.backup import RepairBackup, backups_of
-from eventide_core.service.state.table_files import TableFiles
-from eventide_core.service.transaction.outcome import instants_with_outcome
 from eventide_core.table import property_keys as keys
 from eventide_core.table.files.file_name import LogFileName
 from eventide_core.table.files.table_path import INDEX_DEFINITIONS, METADATA_DIRECTORY, PARTITION_MARK

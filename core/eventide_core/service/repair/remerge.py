@@ -8,10 +8,10 @@ from eventide_core.action.repair.repairs import Remerging, Replacement
 from eventide_core.config.compaction import ParquetCodec
 from eventide_core.errors import CorruptTimelineError
 from eventide_core.ports import OutputFile, SliceMerger
+from eventide_core.service.common.state.table import TableState
+from eventide_core.service.common.state.table_files import TableFiles
 from eventide_core.service.compaction.foreign_plan import as_executed
 from eventide_core.service.compaction.merge_tasks import merge_tasks
-from eventide_core.service.state.table import TableState
-from eventide_core.service.state.table_files import TableFiles
 from eventide_core.table.timeline.commit_metadata import CommitMetadata
 
 

@@ -44,13 +44,13 @@ from eventide_core.errors import (
     StorageError,
 )
 from eventide_core.ports import ArchivedAction, ArchivedFile, Clock, ContentAudit, Lease, Progress, TableLock
+from eventide_core.service.common.facts.planning import instant_beyond
+from eventide_core.service.common.metadata_table.rebuild import MetadataRebuilder
+from eventide_core.service.common.state.table_files import TableFiles
+from eventide_core.service.common.transaction.outcome import instants_with_outcome
 from eventide_core.service.compaction.run import CompactionRunner
-from eventide_core.service.facts.planning import instant_beyond
-from eventide_core.service.metadata_table.rebuild import MetadataRebuilder
 from eventide_core.service.repair.backup import RepairBackup, backups_of
 from eventide_core.service.repair.remerge import merged_again
-from eventide_core.service.state.table_files import TableFiles
-from eventide_core.service.transaction.outcome import instants_with_outcome
 from eventide_core.service.verification.verify import Verifier
 from eventide_core.table.files.file_name import BaseFileName
 from eventide_core.table.files.log_block import BlockType, read_blocks

@@ -1,1 +1,1 @@
-"""Undoes instants: rollback, and restore to a savepoint. Imports `metadata_table` and below."""
+"""Undoes instants: rollback, and restore to a savepoint. Imports `common`."""

@@ -17,11 +17,11 @@ from eventide_core.action.compaction.trigger import check_pending_writes
 from eventide_core.cure import Cure
 from eventide_core.errors import BusyError, InstantNotFoundError, PlanMismatchError, RefusedError
 from eventide_core.ports import Lease
-from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
+from eventide_core.service.common.metadata_table.upkeep import MetadataTableUpkeep
+from eventide_core.service.common.state.table import TableState
+from eventide_core.service.common.state.table_files import TableFiles
+from eventide_core.service.common.transaction.outcome import UNDONE_KEPT_MS, Outcome, claim_outcome, claimed_outcome
 from eventide_core.service.rollback.compaction_files import made_files, remove_markers
-from eventide_core.service.state.table import TableState
-from eventide_core.service.state.table_files import TableFiles
-from eventide_core.service.transaction.outcome import UNDONE_KEPT_MS, Outcome, claim_outcome, claimed_outcome
 from eventide_core.table.files.file_group_write import heartbeat_path
 from eventide_core.table.timeline.instant import Action, Instant, State
 from eventide_core.table.timeline.outcome_file import outcome_path

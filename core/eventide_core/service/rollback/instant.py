@@ -23,17 +23,17 @@ from eventide_core.errors import (
     RefusedError,
 )
 from eventide_core.ports import Lease, TableLock
-from eventide_core.service.facts.needed_files import merged_paths
-from eventide_core.service.facts.planned_groups import planned_groups
-from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
+from eventide_core.service.common.facts.needed_files import merged_paths
+from eventide_core.service.common.facts.planned_groups import planned_groups
+from eventide_core.service.common.metadata_table.upkeep import MetadataTableUpkeep
+from eventide_core.service.common.state.begun_cleans import begun_cleans
+from eventide_core.service.common.state.liveness import Liveness
+from eventide_core.service.common.state.table import TableState
+from eventide_core.service.common.state.table_files import TableFiles
+from eventide_core.service.common.transaction.outcome import is_undone
 from eventide_core.service.rollback.compaction import CompactionRollback
 from eventide_core.service.rollback.run import RollbackRunner
 from eventide_core.service.rollback.savepoint import settled_state
-from eventide_core.service.state.begun_cleans import begun_cleans
-from eventide_core.service.state.liveness import Liveness
-from eventide_core.service.state.table import TableState
-from eventide_core.service.state.table_files import TableFiles
-from eventide_core.service.transaction.outcome import is_undone
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.instant import WRITE_ACTIONS, Action, Instant, State
 from eventide_core.table.timeline.plans import CompactionPlan

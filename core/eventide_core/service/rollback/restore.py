@@ -22,20 +22,20 @@ from eventide_core.action.maintenance.rollback_planner import check_cleaning, pl
 from eventide_core.cure import Cure
 from eventide_core.errors import BusyError, InstantNotFoundError, MissingFileError, RefusedError
 from eventide_core.ports import Lease, TableLock
-from eventide_core.service.facts.needed_files import savepoints_of
-from eventide_core.service.facts.planning import unused_instant
-from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
+from eventide_core.service.common.facts.needed_files import savepoints_of
+from eventide_core.service.common.facts.planning import unused_instant
+from eventide_core.service.common.metadata_table.upkeep import MetadataTableUpkeep
+from eventide_core.service.common.state.begun_cleans import begun_cleans
+from eventide_core.service.common.state.liveness import Liveness
+from eventide_core.service.common.state.markers_and_heartbeats import remove_markers_and_heartbeat
+from eventide_core.service.common.state.table import TableState
+from eventide_core.service.common.state.table_files import TableFiles
+from eventide_core.service.common.transaction.action import Put, Transaction
+from eventide_core.service.common.transaction.outcome import record_undone
+from eventide_core.service.common.transaction.steps import Kind
 from eventide_core.service.rollback.run import RollbackRunner
 from eventide_core.service.rollback.savepoint import settled_state
 from eventide_core.service.rollback.shared_logs import logs_of_completed_write, logs_of_write
-from eventide_core.service.state.begun_cleans import begun_cleans
-from eventide_core.service.state.liveness import Liveness
-from eventide_core.service.state.markers_and_heartbeats import remove_markers_and_heartbeat
-from eventide_core.service.state.table import TableState
-from eventide_core.service.state.table_files import TableFiles
-from eventide_core.service.transaction.action import Put, Transaction
-from eventide_core.service.transaction.outcome import record_undone
-from eventide_core.service.transaction.steps import Kind
 from eventide_core.table.files.file_name import instant_in
 from eventide_core.table.settings.metadata_table import RowChange
 from eventide_core.table.settings.table_config import TableConfig

@@ -28,16 +28,16 @@ from eventide_core.access.timeline_files import delete_each
 from eventide_core.action.maintenance.rollback_planner import plan_rollback
 from eventide_core.errors import BusyError, InstantNotFoundError, StorageError
 from eventide_core.ports import AddedFile, FileChanges, Heartbeats, Lease
-from eventide_core.service.facts.block_headers import rolls_back
-from eventide_core.service.facts.planning import unused_instant
-from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
+from eventide_core.service.common.facts.block_headers import rolls_back
+from eventide_core.service.common.facts.planning import unused_instant
+from eventide_core.service.common.metadata_table.upkeep import MetadataTableUpkeep
+from eventide_core.service.common.state.markers_and_heartbeats import remove_markers_and_heartbeat
+from eventide_core.service.common.state.table import TableState
+from eventide_core.service.common.state.table_files import TableFiles
+from eventide_core.service.common.transaction.action import Put, Transaction
+from eventide_core.service.common.transaction.outcome import Outcome, claim_outcome, is_undone, record_undone
+from eventide_core.service.common.transaction.steps import Kind
 from eventide_core.service.rollback.shared_logs import logs_of_write
-from eventide_core.service.state.markers_and_heartbeats import remove_markers_and_heartbeat
-from eventide_core.service.state.table import TableState
-from eventide_core.service.state.table_files import TableFiles
-from eventide_core.service.transaction.action import Put, Transaction
-from eventide_core.service.transaction.outcome import Outcome, claim_outcome, is_undone, record_undone
-from eventide_core.service.transaction.steps import Kind
 from eventide_core.table.files.file_name import LogFileName, path_in
 from eventide_core.table.files.log_block import ROLLBACK_COMMAND, BlockType, HeaderKey, encode_block
 from eventide_core.table.settings.metadata_table import RowChange

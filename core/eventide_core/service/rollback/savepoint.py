@@ -16,18 +16,18 @@ from eventide_core.action.maintenance.clean_planner import paths_of
 from eventide_core.action.maintenance.rollback_planner import check_cleaning
 from eventide_core.errors import InstantNotFoundError, RefusedError, TagNotFoundError
 from eventide_core.ports import Lease, TableLock
-from eventide_core.service.facts.exact_view import ExactViews
-from eventide_core.service.facts.history import check_history
-from eventide_core.service.facts.needed_files import is_left_over_of_pending, savepoints_of
-from eventide_core.service.facts.planning import unused_instant
-from eventide_core.service.facts.watermark_views import base_files_of, last_write_of, view_as_of_watermark
-from eventide_core.service.state.begun_cleans import begun_cleans
-from eventide_core.service.state.committed_files import looked_again
-from eventide_core.service.state.table import TableState
-from eventide_core.service.state.table_files import TableFiles
-from eventide_core.service.transaction.action import Transaction
-from eventide_core.service.transaction.outcome import record_undone
-from eventide_core.service.transaction.steps import Kind
+from eventide_core.service.common.facts.exact_view import ExactViews
+from eventide_core.service.common.facts.history import check_history
+from eventide_core.service.common.facts.needed_files import is_left_over_of_pending, savepoints_of
+from eventide_core.service.common.facts.planning import unused_instant
+from eventide_core.service.common.facts.watermark_views import base_files_of, last_write_of, view_as_of_watermark
+from eventide_core.service.common.state.begun_cleans import begun_cleans
+from eventide_core.service.common.state.committed_files import looked_again
+from eventide_core.service.common.state.table import TableState
+from eventide_core.service.common.state.table_files import TableFiles
+from eventide_core.service.common.transaction.action import Transaction
+from eventide_core.service.common.transaction.outcome import record_undone
+from eventide_core.service.common.transaction.steps import Kind
 from eventide_core.table.files.file_name import LogFileName
 from eventide_core.table.timeline.instant import Action, State
 from eventide_core.table.timeline.outcome_file import record_of, undone_path

@@ -6,9 +6,9 @@ They are version 6's, also after an upgrade.
 from eventide_core.action.maintenance.rollback_planner import SharedLogs
 from eventide_core.errors import RefusedError
 from eventide_core.ports import Storage
-from eventide_core.service.facts.block_headers import block_headers
-from eventide_core.service.state.markers_and_heartbeats import marked_paths
-from eventide_core.service.state.table import TableState
+from eventide_core.service.common.facts.block_headers import block_headers
+from eventide_core.service.common.state.markers_and_heartbeats import marked_paths
+from eventide_core.service.common.state.table import TableState
 from eventide_core.table.files.file_name import LogFileName
 from eventide_core.table.files.log_block import BlockType
 from eventide_core.table.timeline.file_system_view import DataFile

@@ -11,11 +11,11 @@ from eventide_core.action.freshness.arrival import held
 from eventide_core.action.freshness.watermark_tags import TagSchedule, boundary_in, plan_tags, remark_of
 from eventide_core.action.freshness.watermark_view import PublishedView
 from eventide_core.errors import CleanedHistoryError, TagNotFoundError
-from eventide_core.service.facts.arrival import ArrivalReader
-from eventide_core.service.facts.needed_files import savepoints_of
-from eventide_core.service.facts.watermark_views import last_write_of, readable_views, view_as_of_watermark
+from eventide_core.service.common.facts.arrival import ArrivalReader
+from eventide_core.service.common.facts.needed_files import savepoints_of
+from eventide_core.service.common.facts.watermark_views import last_write_of, readable_views, view_as_of_watermark
+from eventide_core.service.common.state.table import TableState
 from eventide_core.service.rollback.savepoint import Savepoints
-from eventide_core.service.state.table import TableState
 
 
 @dataclass(frozen=True, slots=True)

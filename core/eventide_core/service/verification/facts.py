@@ -24,16 +24,16 @@ from eventide_core.config import EVENT_TIME_FIELD, METADATA_COMPACT_AFTER, Optio
 from eventide_core.cure import Cure
 from eventide_core.errors import CorruptTimelineError, EventideError, MissingFileError
 from eventide_core.ports import ContentAudit, Engine, Storage
-from eventide_core.service.facts.event_time_field import are_stats_proof, event_time_field_of, zone_notes
-from eventide_core.service.facts.freshness import FreshnessReader
-from eventide_core.service.facts.moments import put_times
-from eventide_core.service.metadata_table.upkeep import rebuilt_indexes
-from eventide_core.service.state.data_directories import directories_of_data, is_another_table
-from eventide_core.service.state.foreign_directories import foreign_directories
-from eventide_core.service.state.liveness import Liveness
-from eventide_core.service.state.markers_and_heartbeats import instants_with_markers_or_heartbeat
-from eventide_core.service.state.table import TableState
-from eventide_core.service.state.table_files import TableFiles
+from eventide_core.service.common.facts.event_time_field import are_stats_proof, event_time_field_of, zone_notes
+from eventide_core.service.common.facts.freshness import FreshnessReader
+from eventide_core.service.common.facts.moments import put_times
+from eventide_core.service.common.metadata_table.upkeep import rebuilt_indexes
+from eventide_core.service.common.state.data_directories import directories_of_data, is_another_table
+from eventide_core.service.common.state.foreign_directories import foreign_directories
+from eventide_core.service.common.state.liveness import Liveness
+from eventide_core.service.common.state.markers_and_heartbeats import instants_with_markers_or_heartbeat
+from eventide_core.service.common.state.table import TableState
+from eventide_core.service.common.state.table_files import TableFiles
 from eventide_core.service.verification.problems import OrProblem, Problem, require_damage
 from eventide_core.service.verification.timeline import TimelineReader, timeline_names
 from eventide_core.table.files.file_name import LogFileName, is_data_file, path_in

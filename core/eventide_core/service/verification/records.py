@@ -10,7 +10,7 @@ from eventide_core.action.verification.facts import TableFacts
 from eventide_core.action.verification.parts import RecordFacts
 from eventide_core.errors import EventideError
 from eventide_core.ports import ContentAudit, Engine, Progress
-from eventide_core.service.state.table import TableState
+from eventide_core.service.common.state.table import TableState
 from eventide_core.service.verification.problems import OrProblem, Problem
 from eventide_core.table.files.file_name import path_in
 from eventide_core.table.files.slice_audit import RowDifference

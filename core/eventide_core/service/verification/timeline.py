@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 from eventide_core.action.verification.parts import ArchivedFacts, LogScan
 from eventide_core.errors import CorruptTimelineError, EmptyPlanError
 from eventide_core.ports import ArchivedTimeline, Storage
-from eventide_core.service.state.begun_cleans import begun_cleans
-from eventide_core.service.state.returned_groups import returned_files
-from eventide_core.service.state.table_files import TableFiles
+from eventide_core.service.common.state.begun_cleans import begun_cleans
+from eventide_core.service.common.state.returned_groups import returned_files
+from eventide_core.service.common.state.table_files import TableFiles
 from eventide_core.service.verification.archived_files import ArchivedFiles
 from eventide_core.service.verification.problems import noting
 from eventide_core.table.files.file_name import path_in

@@ -14,7 +14,7 @@ from eventide_core.action.verification.facts import TableFacts
 from eventide_core.action.verification.result import Verification
 from eventide_core.errors import BusyError
 from eventide_core.ports import Progress
-from eventide_core.service.state.table_files import TableFiles
+from eventide_core.service.common.state.table_files import TableFiles
 from eventide_core.service.verification.facts import FactsReader
 from eventide_core.service.verification.records import RecordsReader
 from eventide_core.service.verification.timeline import timeline_names

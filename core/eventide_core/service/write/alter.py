@@ -20,7 +20,7 @@ from eventide_core.action.write.index import Index, IndexType
 from eventide_core.action.write.pending_write import PendingWrite
 from eventide_core.action.write.schema_alteration import SchemaAlteration, altered_schema, rename_refused
 from eventide_core.errors import SchemaChangeError, UnsupportedTableError
-from eventide_core.service.state.table import TableState
+from eventide_core.service.common.state.table import TableState
 from eventide_core.service.write.append import Append
 from eventide_core.service.write.table_schema import internal_schema_after, refuse_revived
 from eventide_core.table.records.schema import IS_DELETED, AvroSchema, SchemaChanges, schema_changes

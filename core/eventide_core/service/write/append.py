@@ -43,12 +43,12 @@ from eventide_core.errors import (
     counted,
 )
 from eventide_core.ports import IncomingRecords, Progress
-from eventide_core.service.facts.arrival import mark_sources, said_of, to_repeat
-from eventide_core.service.facts.planned_groups import planned_groups
-from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
-from eventide_core.service.state.markers_and_heartbeats import remove_markers_and_heartbeat
-from eventide_core.service.state.table import TableState
-from eventide_core.service.state.table_files import TableFiles
+from eventide_core.service.common.facts.arrival import mark_sources, said_of, to_repeat
+from eventide_core.service.common.facts.planned_groups import planned_groups
+from eventide_core.service.common.metadata_table.upkeep import MetadataTableUpkeep
+from eventide_core.service.common.state.markers_and_heartbeats import remove_markers_and_heartbeat
+from eventide_core.service.common.state.table import TableState
+from eventide_core.service.common.state.table_files import TableFiles
 from eventide_core.service.write.instants import WriteInstants, made_files
 from eventide_core.service.write.settings import base_file_sizes, combines, insert_duplicates, schema_rules, write_shape
 from eventide_core.service.write.table_schema import internal_schema_after, refuse_revived

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from eventide_core.action.write.pending_write import WriteResult
 from eventide_core.ports import IncomingRecords, Progress
-from eventide_core.service.state.table import archived_writes
-from eventide_core.service.state.table_files import TableFiles
+from eventide_core.service.common.state.table import archived_writes
+from eventide_core.service.common.state.table_files import TableFiles
 from eventide_core.service.write.append import Append
 from eventide_core.table.settings.stream_batch import StreamBatch, batches_of
 from eventide_core.table.settings.write_shape import WriteOperation

@@ -24,20 +24,20 @@ from eventide_core.errors import (
     WriteConflictError,
 )
 from eventide_core.ports import FileAnswers, FileChanges, Storage, TableLock
-from eventide_core.service.facts.block_headers import is_of_one_write
-from eventide_core.service.facts.moments import local_instant_time
-from eventide_core.service.facts.needed_files import ListedTable, still_needed
-from eventide_core.service.facts.planned_groups import groups_of_plan
-from eventide_core.service.facts.planning import instant_beyond
-from eventide_core.service.metadata_table.upkeep import MetadataTableUpkeep
+from eventide_core.service.common.facts.block_headers import is_of_one_write
+from eventide_core.service.common.facts.moments import local_instant_time
+from eventide_core.service.common.facts.needed_files import ListedTable, still_needed
+from eventide_core.service.common.facts.planned_groups import groups_of_plan
+from eventide_core.service.common.facts.planning import instant_beyond
+from eventide_core.service.common.metadata_table.upkeep import MetadataTableUpkeep
+from eventide_core.service.common.state.liveness import Liveness
+from eventide_core.service.common.state.markers_and_heartbeats import remove_markers_and_heartbeat
+from eventide_core.service.common.state.table import TableState
+from eventide_core.service.common.state.table_files import TableFiles
+from eventide_core.service.common.transaction.action import Put, Transaction
+from eventide_core.service.common.transaction.outcome import Outcome, claim_outcome, instants_with_outcome, is_undone
+from eventide_core.service.common.transaction.steps import Kind
 from eventide_core.service.rollback.instant import Rollback
-from eventide_core.service.state.liveness import Liveness
-from eventide_core.service.state.markers_and_heartbeats import remove_markers_and_heartbeat
-from eventide_core.service.state.table import TableState
-from eventide_core.service.state.table_files import TableFiles
-from eventide_core.service.transaction.action import Put, Transaction
-from eventide_core.service.transaction.outcome import Outcome, claim_outcome, instants_with_outcome, is_undone
-from eventide_core.service.transaction.steps import Kind
 from eventide_core.service.write.table_schema import following_schema, put_history
 from eventide_core.service.write.written_rows import added_files, written_changes
 from eventide_core.table.files.file_group_write import FileGroupWrite

@@ -7,8 +7,8 @@ from eventide_core import config as keys
 from eventide_core.action.write.base_file_sizes import BaseFileSizes
 from eventide_core.config import InsertDuplicates, Options, ParquetCodec, SchemaMode
 from eventide_core.errors import UnsupportedTableError
-from eventide_core.service.facts.event_time_field import has_named_event_time, write_event_time_field
-from eventide_core.service.state.table import TableState
+from eventide_core.service.common.facts.event_time_field import has_named_event_time, write_event_time_field
+from eventide_core.service.common.state.table import TableState
 from eventide_core.table.property_keys import POPULATE_META_FIELDS
 from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.settings.key_format import KeyFormat

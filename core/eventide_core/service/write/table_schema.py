@@ -20,8 +20,8 @@ from typing import Final
 from eventide_core.action.write.pending_write import PendingWrite
 from eventide_core.errors import SchemaChangeError, WriteConflictError
 from eventide_core.ports import ArchivedTimeline
-from eventide_core.service.state.table import TableState, archived_writes
-from eventide_core.service.state.table_files import TableFiles
+from eventide_core.service.common.state.table import TableState, archived_writes
+from eventide_core.service.common.state.table_files import TableFiles
 from eventide_core.table.records.internal_schema import (
     LATEST_SCHEMA_KEY,
     evolved,

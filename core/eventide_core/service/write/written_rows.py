@@ -5,7 +5,7 @@ from itertools import chain, islice
 
 from eventide_core.action.query.planner import plan_slices
 from eventide_core.ports import AddedFile, FileChanges, WrittenRows
-from eventide_core.service.state.table import TableState
+from eventide_core.service.common.state.table import TableState
 from eventide_core.table.files.file_slice import FileSlice
 from eventide_core.table.files.slice_read import BlockFilter, SliceRead
 from eventide_core.table.settings.metadata_table import RowChange

@@ -1,6 +1,7 @@
 """A user-defined merger: a Python class that merges as the Java merger does that a table's merge strategy names.
 
-The core knows the class by its name and by what it declares; format/merge/record_mergers of the adapters loads and calls it.
+The core knows the class by its name and by what it declares; format/slice/merge/record_mergers of the adapters loads and
+calls it.
 
 Of two records of a key, the class makes one. Where one of the two is a delete, `delete_rule` decides, as record_order
 describes it: under COMMIT_TIME_ORDERING the later of the two stays, under EVENT_TIME_ORDERING the one with the greater

@@ -10,7 +10,7 @@ import pyarrow as pa
 from eventide.cli.console import table_of
 from eventide.cli.text_table import Lines
 from eventide.sources.rows import SourceRows
-from eventide_adapters.format.columns.event_times import event_times_ms, unreadable_rows
+from eventide_adapters.format.encoding.columns.event_times import event_times_ms, unreadable_rows
 from eventide_core.errors import UnsupportedTableError, counted
 from eventide_core.table.records.avro_names import sanitized
 from eventide_core.table.records.schema import META_FIELDS

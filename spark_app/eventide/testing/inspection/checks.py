@@ -26,7 +26,7 @@ from eventide_core.table.timeline.instant import instant_time
 from eventide_core.table.timeline.plans import CompactionPlan, CutMode, LeftOver, LinkMode
 
 if TYPE_CHECKING:
-    from eventide_core.service.state.table import TableState
+    from eventide_core.service.common.state.table import TableState
 
 _COMPLETED = re.compile(r"(\d{17})(?:_\d{17})?\.([a-z]+)")
 

@@ -12,17 +12,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from eventide_adapters.format.avro.decode import iter_avro_block
-from eventide_adapters.format.avro.schema import AvroField
-from eventide_adapters.format.base_file.parquet import read_base
-from eventide_adapters.format.log_content.content import ArrowLogContent
-from eventide_adapters.format.log_file import blocks as log_blocks
-from eventide_adapters.format.log_file import records as log_records
-from eventide_adapters.format.log_file.blocks import PlacedBlock, read_headers
-from eventide_adapters.format.log_file.delete_block import decode_delete_block
-from eventide_adapters.format.merge import slice_reader
-from eventide_adapters.format.parquet.open_file import OpenBaseFile
-from eventide_adapters.format.parquet.row_pages import RowsOfGroups
+from eventide_adapters.format.encoding.avro.decode import iter_avro_block
+from eventide_adapters.format.encoding.avro.schema import AvroField
+from eventide_adapters.format.encoding.parquet.open_file import OpenBaseFile
+from eventide_adapters.format.encoding.parquet.row_pages import RowsOfGroups
+from eventide_adapters.format.slice.base_file.parquet import read_base
+from eventide_adapters.format.slice.log_content.content import ArrowLogContent
+from eventide_adapters.format.slice.log_file import blocks as log_blocks
+from eventide_adapters.format.slice.log_file import records as log_records
+from eventide_adapters.format.slice.log_file.blocks import PlacedBlock, read_headers
+from eventide_adapters.format.slice.log_file.delete_block import decode_delete_block
+from eventide_adapters.format.slice.merge import slice_reader
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_core.errors import EventideError
 from eventide_core.ports import LogSummary, Storage

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import fastavro
 
-from eventide_adapters.format.metadata_records.hfile_writer import HFileStyle, encode_hfile
+from eventide_adapters.format.metadata_table.records.hfile_writer import HFileStyle, encode_hfile
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_adapters.storage.memory import MemoryFile
 from eventide_core.ports import Storage

@@ -20,7 +20,7 @@ from eventide_core.table.files.log_block import read_blocks
 from eventide_core.table.files.slice_read import QueryPlan, SliceRead
 
 if TYPE_CHECKING:
-    from eventide_core.service.state.table import TableState
+    from eventide_core.service.common.state.table import TableState
 
 _COMMIT_TIME = "_hoodie_commit_time"
 _COLUMNS = ("_hoodie_partition_path", "key", "ms", "word", _COMMIT_TIME)

@@ -13,7 +13,7 @@ from eventide.testing.histories import EPOCH_MS
 from eventide.testing.inspection.checks import avro_records
 from eventide.testing.inspection.observation import Files
 from eventide.testing.living_table.account import completed_files, pending_instants
-from eventide_core.service.state.table import TableState
+from eventide_core.service.common.state.table import TableState
 from eventide_core.table.timeline.source_progress import SourceProgress
 
 SOURCE = "orders"

@@ -13,16 +13,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from eventide_adapters.format.metadata_records.hfile_writer import HFileStyle, encode_hfile
-from eventide_adapters.format.metadata_records.reader import MetadataTableReader
-from eventide_adapters.format.metadata_records.records import (
+from eventide_adapters.format.metadata_table.column_ranges import ColumnRange, base_columns, column_ranges
+from eventide_adapters.format.metadata_table.file_contents import FileContents
+from eventide_adapters.format.metadata_table.records.hfile_writer import HFileStyle, encode_hfile
+from eventide_adapters.format.metadata_table.records.reader import MetadataTableReader
+from eventide_adapters.format.metadata_table.records.records import (
     column_stats_key,
     column_stats_value,
     encode_value,
     file_group_number,
 )
-from eventide_adapters.format.metadata_table.column_ranges import ColumnRange, base_columns, column_ranges
-from eventide_adapters.format.metadata_table.file_contents import FileContents
 from eventide_adapters.format.metadata_table.stats import Statistics
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.errors import UnsupportedTableError

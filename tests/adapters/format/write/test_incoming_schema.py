@@ -6,8 +6,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from eventide_adapters.format.avro.from_arrow import avro_schema_of
-from eventide_adapters.format.avro.schema import arrow_schema
+from eventide_adapters.format.encoding.avro.from_arrow import avro_schema_of
+from eventide_adapters.format.encoding.avro.schema import arrow_schema
 from eventide_adapters.format.write.incoming_schema import conform, evolved_schema
 from eventide_core.errors import InvalidColumnNameError, InvalidRecordError
 from eventide_core.table.records.schema import AvroSchema

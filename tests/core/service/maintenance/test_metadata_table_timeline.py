@@ -10,7 +10,7 @@ import pytest
 from eventide import Table
 from eventide.bootstrap import assemble
 from eventide.testing.histories import NoLock
-from eventide_adapters.format.metadata_records.reader import MetadataTableReader
+from eventide_adapters.format.metadata_table.records.reader import MetadataTableReader
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.table.timeline.instant import Action
 from golden.histories import PLAIN

@@ -19,8 +19,8 @@ from eventide_adapters.storage.memory import MemoryFile, MemoryStorage
 from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.config import LinkChoice
 from eventide_core.ports import NoProgress
-from eventide_core.service.state.metadata_listing import committed_files
-from eventide_core.service.transaction.outcome import instants_with_outcome
+from eventide_core.service.common.state.metadata_listing import committed_files
+from eventide_core.service.common.transaction.outcome import instants_with_outcome
 from support.run.campaign import IS_PROOF, tries
 
 pytestmark = pytest.mark.slow

@@ -11,7 +11,7 @@ from eventide import Table
 from eventide.integrations import metrics
 from eventide_adapters.metrics.local_files import PrometheusTextfile
 from eventide_core.action.compaction.backlog import Backlog
-from eventide_core.service.facts.compaction_history import KeptBytes
+from eventide_core.service.common.facts.compaction_history import KeptBytes
 from eventide_core.service.query.metrics import table_metrics
 from eventide_core.table.settings.metadata_table import MetadataTableStatus
 from eventide_core.table.timeline.instant import instant_epoch_ms

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from eventide import Table
 from eventide.bootstrap import assemble
 from eventide.rows.reader import Rows
-from eventide_adapters.format.metadata_records.hudi_key_index import HudiKeyIndex
-from eventide_adapters.format.metadata_records.reader import MetadataTableReader
+from eventide_adapters.format.metadata_table.records.hudi_key_index import HudiKeyIndex
+from eventide_adapters.format.metadata_table.records.reader import MetadataTableReader
 from eventide_adapters.format.metadata_table.table import HudiMetadataTable
 from eventide_core.config import BLOOM_ENTRIES, CLOCK_SKEW_MS, INDEX_TYPE
 from eventide_core.errors import UnsupportedTableError

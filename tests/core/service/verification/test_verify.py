@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from eventide import Table
-from eventide_adapters.format.comparison.content_audit import ArrowContentAudit
+from eventide_adapters.format.slice.comparison.content_audit import ArrowContentAudit
 from eventide_core.errors import NotAHudiTableError, UnsupportedTableError
 from eventide_core.table.files.slice_audit import SliceAudit
 from eventide_core.table.files.slice_read import SliceRead

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from eventide import Table
 from eventide.bootstrap import assemble
-from eventide_adapters.format.metadata_records.hudi_key_index import HudiKeyIndex
-from eventide_adapters.format.metadata_records.reader import MetadataTableReader
-from eventide_adapters.format.metadata_records.records import file_group_number
+from eventide_adapters.format.metadata_table.records.hudi_key_index import HudiKeyIndex
+from eventide_adapters.format.metadata_table.records.reader import MetadataTableReader
+from eventide_adapters.format.metadata_table.records.records import file_group_number
 from eventide_core.ports import KeyIndex
 from eventide_core.table.settings.metadata_table import RECORD_INDEX
 from support.doubles.counting_storage import CountingStorage

@@ -12,9 +12,9 @@ import pytest
 from eventide import Table
 from eventide.bootstrap import Application, assemble
 from eventide.rows.writer import incoming_records
-from eventide_adapters.format.metadata_records.reader import MetadataTableReader
 from eventide_adapters.format.metadata_table import group_records
 from eventide_adapters.format.metadata_table.group_records import GroupRecords, LogForm
+from eventide_adapters.format.metadata_table.records.reader import MetadataTableReader
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.errors import EngineError
 from eventide_core.ports import NoProgress

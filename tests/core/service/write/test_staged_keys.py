@@ -9,10 +9,10 @@ import pytest
 from eventide import Table
 from eventide.bootstrap import assemble
 from eventide.testing.histories import NoLock
-from eventide_adapters.format.metadata_records.reader import MetadataTableReader
 from eventide_adapters.format.metadata_table import group_records
 from eventide_adapters.format.metadata_table.file_contents import Question, keys_of_rows, keys_of_slice
 from eventide_adapters.format.metadata_table.group_records import EncodedLog, KeyPlaces, staged_keys
+from eventide_adapters.format.metadata_table.records.reader import MetadataTableReader
 from eventide_adapters.format.metadata_table.secondary_index import pairs_of_slice
 from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, SimulatedCrash
 from eventide_adapters.storage.local import LocalStorage

@@ -13,14 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from eventide import Table
-from eventide_adapters.format.log_file.delete_block import encode_delete_block
-from eventide_adapters.format.metadata_records.reader import MetadataTableReader
-from eventide_adapters.format.metadata_records.records import (
+from eventide_adapters.format.metadata_table.records.reader import MetadataTableReader
+from eventide_adapters.format.metadata_table.records.records import (
     column_stats_key,
     file_group_number,
     partition_stats_key,
 )
 from eventide_adapters.format.metadata_table.table import HudiMetadataTable
+from eventide_adapters.format.slice.log_file.delete_block import encode_delete_block
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.errors import CorruptLogBlockError, UnsupportedTableError
 from support.files.metadata_updates import set_property

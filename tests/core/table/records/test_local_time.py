@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pytest
 
-from eventide_adapters.format.columns.local_times import epoch_ms_of_local
+from eventide_adapters.format.encoding.columns.local_times import epoch_ms_of_local
 from eventide_core.table.records.event_time import iso_to_epoch_ms
 from eventide_core.table.records.local_time import DAY_MS, local_to_epoch_ms
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from eventide import Table
-from eventide_core.service.state import table_files
+from eventide_core.service.common.state import table_files
 from support.run.command_line import content_of, run
 from support.tables.small import HOUR_MS, LATER_MS, OPTIONS, SOON, make, rows, seen
 

@@ -16,7 +16,7 @@ from eventide_adapters.storage.local import LocalStorage
 from eventide_core.config import CONCURRENCY_MODE, HEARTBEAT_INTERVAL_MS
 from eventide_core.errors import BusyError, InvalidRecordError, NothingToDoError, RefusedError, StorageFullError
 from eventide_core.ports import NoProgress
-from eventide_core.service.transaction.outcome import Outcome, claim_outcome
+from eventide_core.service.common.transaction.outcome import Outcome, claim_outcome
 from eventide_core.table.settings.write_shape import WriteOperation
 from support.run.child_processes import environment
 from support.run.command_line import content_of, run, run_json

@@ -19,7 +19,7 @@ from eventide.table.table_service import Round, Trouble
 from eventide_core.config import DATA_LATENCY
 from eventide_core.errors import BusyError, StorageAccessError
 from eventide_core.ports import NoProgress
-from eventide_core.service.transaction.outcome import Outcome, claim_outcome
+from eventide_core.service.common.transaction.outcome import Outcome, claim_outcome
 from eventide_core.table.settings.write_shape import WriteOperation
 from eventide_core.table.timeline.instant import Action
 from support.run.child_processes import environment

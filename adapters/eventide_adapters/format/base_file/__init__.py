@@ -1,1 +1,0 @@
-"""Base files: Parquet with Hudi's meta columns and footer. Imports `parquet`, `avro` and `columns`."""

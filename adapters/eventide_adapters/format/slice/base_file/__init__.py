@@ -1,0 +1,1 @@
+"""Base files: Parquet with Hudi's meta columns and footer. Imports `encoding`."""

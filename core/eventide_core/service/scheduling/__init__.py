@@ -1,1 +1,0 @@
-"""Drafts the plan of a compaction and puts it on the timeline. Imports `metadata_table` and below."""
