@@ -206,9 +206,7 @@ class Replay:
 
 @pytest.mark.parametrize("cut", list(CutMode))
 @pytest.mark.parametrize("version", [6, 9])
-def test_everything_before_the_watermark_is_in_the_read_optimized_table_after_every_step(
-    version: int, cut: CutMode
-) -> None:
+def test_after_every_step_the_read_optimized_table_has_all_before_the_watermark(version: int, cut: CutMode) -> None:
     for seed in range(tries(test=1, proof=1)):
         replay = Replay(version, cut, random.Random(f"{version} {cut} {seed}"))
         saved = ""

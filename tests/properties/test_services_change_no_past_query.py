@@ -166,7 +166,7 @@ def test_services_change_no_answer_of_a_past_query(layout: Layout, cut: CutMode)
     assert services > 10
 
 
-def test_an_increment_after_a_compaction_shows_what_an_open_write_added_to_the_slice_below_it() -> None:
+def test_an_increment_after_a_compaction_shows_what_an_open_write_added_below_it() -> None:
     """On version 6, the compaction leaves it over: of the span's log files, this one alone is in the old slice."""
     table = Unwatched(Layout(6, Order.EVENT_TIME), LinkChoice.COPY, "services")
     table.write((put("k0", 0, "base"), put("k1", 0, "base")))

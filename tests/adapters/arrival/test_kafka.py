@@ -242,7 +242,7 @@ def test_a_message_of_the_future_that_waits_opens_no_gate(topic: Topic) -> None:
     assert "a commit that reads on" in said.cure
 
 
-def test_a_message_of_the_future_closes_the_gate_no_longer_than_the_topic_is_in_doubt(topic: Topic) -> None:
+def test_a_message_of_the_future_closes_the_gate_only_while_the_topic_is_in_doubt(topic: Topic) -> None:
     """The id of the topic shows that it is the one that was read. Then the last message counts, if its time is right."""
     topic.make()
     topic.send(4, -24)

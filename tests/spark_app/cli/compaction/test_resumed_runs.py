@@ -121,7 +121,7 @@ def test_repeating_a_compaction_writes_nothing(table: Table) -> None:
         by_strategy.compact(by_strategy.plan_compaction())
 
 
-def test_a_partition_value_too_long_for_a_directory_is_refused_before_anything_is_written(table: Table) -> None:
+def test_a_partition_value_too_long_for_a_directory_is_refused_before_any_write(table: Table) -> None:
     before = content_of(Path(table.uri))
     batch = rows(("k0", -1, "new")).set_column(1, "part", pa.array(["é" * 128]))
     with pytest.raises(InvalidRecordError, match="longer than the 255 bytes"):

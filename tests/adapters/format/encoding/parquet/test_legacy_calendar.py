@@ -65,7 +65,7 @@ def test_a_legacy_timestamp_of_utc_is_moved_by_days(int96: bool) -> None:
         assert read(column, marks) == [expected, None]
 
 
-def test_an_ancient_legacy_timestamp_of_another_zone_is_refused_and_a_modern_one_is_read() -> None:
+def test_ancient_legacy_timestamps_of_another_zone_are_refused_and_modern_ones_read() -> None:
     marks = {**LEGACY, "org.apache.spark.timeZone": "America/Los_Angeles"}
     kind = pa.timestamp("us", "UTC")
     modern = pa.array([0, -25_567 * MICROS], pa.int64()).cast(kind)
