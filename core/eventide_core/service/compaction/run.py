@@ -233,7 +233,7 @@ class CompactionRunner:
         if not isinstance(started, tuple):
             return started
         state, plan = started
-        # The slices were checked in this state; what has come since is in none of them.
+        # The slices were checked in this state; later files are in none of them.
         tasks = merge_tasks(state, self.settings.codec, plan)
         try:
             self.freshness.after(state, plan)  # warms the facts before the lock is held
