@@ -1,4 +1,4 @@
-"""Adapters are found by name: the built-in ones as pyproject.toml declares them, and those of installed packages."""
+"""Adapters are found by name: the built-in ones as pyproject.toml declares them, and installed packages' as theirs do."""
 
 import pickle
 import subprocess

@@ -23,7 +23,7 @@ def test_a_write_that_fails_or_loses_its_reply_or_is_sent_twice_does_no_harm(cas
             if failure is None:
                 assert status != "pending", f"{fault} at {operation} was not noticed"
             if fault is Fault.REPLY_LOST and status == "completed":
-                assert failure is None, f"the compaction has completed, but the user was told {failure}"
+                assert failure is None, f"the compaction has completed, but the user got {failure}"
             case.finish(left.after_the_lock_expired())
 
 

@@ -86,7 +86,7 @@ class Replay:
         create(self.bench.storage, layout.table)
 
     def commit(self) -> str:
-        """One more of the stream, by a writer that tells event times in headers and stats, or by one that does not."""
+        """One more of the stream, by a writer that records event times in headers and stats, or by one that does not."""
         self.now_ms += COMMIT_MS
         changes = tuple(self._change() for _ in range(self.chance.randint(1, 5)))
         reflects = str(self.chance.random() < 0.5)

@@ -30,7 +30,7 @@ LEAVING = re.compile(r"\.hoodie/\.(temp|heartbeat)/[0-9]{14,20}")
 
 
 def is_harmless(path: str) -> bool:
-    """Whether by every reading the path is that of a data file of a partition, or of what a write leaves beside them.
+    """Whether by every reading the path names a data file of a partition, or what a write leaves beside them.
 
     One reading takes a backslash for a slash.
     """

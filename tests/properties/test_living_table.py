@@ -204,7 +204,7 @@ def test_freshness_does_not_count_rolled_back_records_once_the_rollback_is_archi
 
 
 def test_verify_knows_rolled_back_blocks_once_the_rollback_is_archived() -> None:
-    """In version 6 the log stays, and an archived rollback leaves nothing else that tells it from a committed one."""
+    """In version 6 the log stays, and an archived rollback leaves nothing else that shows it was never committed."""
     table = living(6)
     table.write((put("k0", 5, "rolled back"),))
     table.undo_last()

@@ -1,7 +1,7 @@
 """Random lives of a table: no service changes the answer of a query of the past (I3, I4).
 
 Before and after each service the table is asked for every commit by time travel, and for every span between two instants,
-those of compactions too, by an incremental query. From a span, a late version that lost may vanish, as after Hudi's own
+of compactions too, by an incremental query. From a span, a late version that lost may vanish, as after Hudi's own
 compaction: no row that is current, or was at the span's end.
 """
 

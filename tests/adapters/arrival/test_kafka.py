@@ -114,7 +114,9 @@ def test_a_dead_ingester_holds_the_progress_at_its_first_unread_message(topic: T
     said = topic.progress()
     assert said.progress_ms == ago(2) - LATENCY_MS
     assert f"partition 1 of {topic.name} is behind by 2 messages, since" in said.evidence
-    assert said.going_on(NOW_MS, HOUR_MS).progress_ms == said.progress_ms, "what waits to be read is no silence"
+    assert said.going_on(NOW_MS, HOUR_MS).progress_ms == said.progress_ms, (
+        "messages that wait to be read aren't silence"
+    )
     topic.read("0:1,1:1")
     said = topic.progress()
     assert said.progress_ms == ago(4) - LATENCY_MS

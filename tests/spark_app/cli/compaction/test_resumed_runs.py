@@ -47,7 +47,7 @@ def beating(table: Table, instant: str) -> Application:
 
 
 def leave_heartbeat_of_dead_process(table: Table, instant: str) -> None:
-    """That of a process of this machine that has ended."""
+    """As a process of this machine that has ended leaves it."""
     code = (
         "import sys\nfrom eventide.bootstrap import assemble\nassemble(sys.argv[1], {}).heartbeats.start(sys.argv[2])\n"
     )
