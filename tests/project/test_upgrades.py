@@ -20,6 +20,7 @@ from eventide import Table
 from eventide_adapters.storage.memory import MemoryFile
 from support.pasts.releases import DIRECTORY, ROOT, STATES, made, opened, packed, shown, unpacked
 from support.run.child_processes import environment
+from support.run.real_parts import require_or_skip
 from support.tables.hourly import SOON, at, rows
 from support.tables.hourly import made as hourly
 
@@ -157,7 +158,7 @@ def packages(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     words = ["git", "archive", "--format=zip", "-o", str(archive), commit]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False) if shutil.which("git") else None
     if done is None or done.returncode != 0:
-        pytest.skip(
+        require_or_skip(
             f"git has no commit {commit}, which made the tables of {request.param.name}, as in a clone without history"
         )
     with zipfile.ZipFile(archive) as source:
