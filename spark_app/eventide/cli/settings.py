@@ -20,6 +20,7 @@ from eventide.cli.engine_by_size import EngineBySize, quiet_session
 from eventide.cli.json_log import JSON_LOG
 from eventide.cli.own_process import hide_pandas
 from eventide.cli.redaction import Redaction
+from eventide.deprecation import warn_of_options
 from eventide.options.sections import UnknownOptionWarning, unknown_options
 from eventide.options.user_settings import flat_options, toml_document, user_settings
 from eventide.results.detail import Detail
@@ -238,6 +239,7 @@ def common_options(verb: Callable[..., Any]) -> Callable[..., Any]:
         console = Console(is_json=output == "json", is_quiet=quiet)
         for sentence in unknown_options(options):
             console.say(f"warning: {sentence}")
+        warn_of_options(options)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UnknownOptionWarning)
             settings = Settings(options, engine, master, debug, console)

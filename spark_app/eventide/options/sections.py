@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import ModuleType
 from typing import Any, Final
 
+from eventide.deprecation import level_of_the_user, warn_of_options
 from eventide.options import lineage, new_tables, queries, streams, windows
 from eventide_adapters.catalog import glue
 from eventide_adapters.format.slice.merge import record_mergers
@@ -57,9 +58,6 @@ SECTIONS: Final[tuple[tuple[str, ModuleType], ...]] = (
 )
 
 
-_CALLER_OF_THE_TABLE: Final = 4  # frames: this function, assemble, Table.open
-
-
 class UnknownOptionWarning(UserWarning):
     """An option's key is unknown to eventide, and looks like a misspelled one."""
 
@@ -79,7 +77,11 @@ def unknown_options(keys: Iterable[str]) -> tuple[str, ...]:
 
 
 def check_options(options: Mapping[str, str]) -> None:
-    """Warns of unknown options. Raises ConfigError for an unknown one of eventide's own, and for what no query honors."""
+    """Warns of unknown and deprecated options.
+
+    Raises ConfigError for an unknown one of eventide's own, and for what no query honors.
+    """
     refuse_unhonored(Options(options), REFUSED_FOR_QUERIES)
     for sentence in unknown_options(options):
-        warnings.warn(sentence, UnknownOptionWarning, stacklevel=_CALLER_OF_THE_TABLE)
+        warnings.warn(sentence, UnknownOptionWarning, stacklevel=level_of_the_user())
+    warn_of_options(options)

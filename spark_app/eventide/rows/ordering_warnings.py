@@ -8,7 +8,6 @@ Hudi compares texts by their letters, and so does eventide: '9' wins over '10', 
 rows that make a table are checked: afterwards the order is what its readers agree on.
 """
 
-import inspect
 import re
 import warnings
 from collections.abc import Callable, Sequence
@@ -19,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.bootstrap import Application
+from eventide.deprecation import level_of_the_user
 from eventide_core.table.records.record_order import MergeRule
 
 _NUMBER: Final = r"^[+-]?\d+(\.\d+)?$"
@@ -50,15 +50,7 @@ def warn_of_ordering(application: Application, rows: pa.Table, known: Callable[[
     if sentence is None and config.merge_rule is not MergeRule.COMMIT_TIME_ORDERING:
         sentence = _by_units(application, rows, config.ordering_fields, known)
     if sentence is not None:
-        warnings.warn(sentence, OrderingWarning, stacklevel=_level_of_the_user())
-
-
-def _level_of_the_user() -> int:
-    """The level, for a warning of the function that asks, of the first frame that is not eventide's."""
-    frame, level = inspect.currentframe(), 0
-    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "eventide":
-        frame, level = frame.f_back, level + 1
-    return level
+        warnings.warn(sentence, OrderingWarning, stacklevel=level_of_the_user())
 
 
 def _by_units(

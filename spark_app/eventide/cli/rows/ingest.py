@@ -311,7 +311,6 @@ def _written(
 ) -> WriteResult:
     with settings.session() as spark, settings.console.progress() as progress, warnings.catch_warnings():
         warnings.simplefilter("always", OrderingWarning)
-        warnings.showwarning = lambda message, *_: settings.console.say(f"warning: {message}")
         if existing is None:
             engine = None if spark is None else task_engine(spark)
             schema = _new_schema(rows, stated, settings.console.say)
