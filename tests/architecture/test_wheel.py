@@ -178,10 +178,11 @@ def test_it_carries_the_list_of_its_parts_and_no_data_of_tests(wheel: Path) -> N
     assert kinds == {".py", ".typed", ".avsc", ".thrift"}
 
 
-def test_it_is_as_small_as_the_release_notes_say(wheel: Path) -> None:
+def test_its_size_is_what_the_release_notes_say(wheel: Path) -> None:
     notes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     (megabytes,) = re.findall(r"The wheel takes (\d\.\d) MB", notes)
-    assert wheel.stat().st_size <= float(megabytes) * 1_000_000
+    stated = round(float(megabytes) * 1_000_000)
+    assert wheel.stat().st_size <= stated < wheel.stat().st_size + 100_000
 
 
 def test_without_spark_it_reads_and_plans(installed: Path, tmp_path: Path) -> None:
