@@ -15,7 +15,7 @@ import click
 
 from eventide.cli.cures import in_commands
 from eventide.cli.json_log import JSON_LOG
-from eventide.deprecation import DeprecatedUseWarning
+from eventide.own_warnings import OwnWarning
 from eventide_core.errors import counted, printable
 from eventide_core.ports import NoProgress, Progress
 
@@ -168,18 +168,18 @@ class Console:
 
 @contextmanager
 def own_warnings_said(*, is_quiet: bool) -> Iterator[None]:
-    """Says each warning of eventide once, and deprecations also where Python hides them."""
+    """Says each warning of eventide once."""
     said, shown = set[str](), warnings.showwarning
 
     def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
-        if category.__module__.partition(".")[0] != "eventide":
+        if not issubclass(category, OwnWarning):
             shown(message, category, *place, **more)
         elif str(message) not in said:
             said.add(str(message))
             Console(is_json=False, is_quiet=is_quiet).say(f"warning: {message}")
 
     with warnings.catch_warnings():
-        warnings.simplefilter("always", DeprecatedUseWarning)
+        warnings.simplefilter("always", OwnWarning)
         warnings.showwarning = show
         yield
 

@@ -9,7 +9,6 @@ rows that make a table are checked: afterwards the order is what its readers agr
 """
 
 import re
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -18,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.bootstrap import Application
-from eventide.deprecation import level_of_the_user
+from eventide.own_warnings import OwnWarning, warn
 from eventide_core.table.records.record_order import MergeRule
 
 _NUMBER: Final = r"^[+-]?\d+(\.\d+)?$"
@@ -34,7 +33,7 @@ _UNITS: Final = {10: "seconds", 13: "milliseconds", 16: "microseconds", 19: "nan
 _SECONDS_END: Final = 4_102_444_800  # the year 2100
 
 
-class OrderingWarning(UserWarning):
+class OrderingWarning(OwnWarning, UserWarning):
     """The values of the ordering field merge in another order than their times or numbers."""
 
 
@@ -50,7 +49,7 @@ def warn_of_ordering(application: Application, rows: pa.Table, known: Callable[[
     if sentence is None and config.merge_rule is not MergeRule.COMMIT_TIME_ORDERING:
         sentence = _by_units(application, rows, config.ordering_fields, known)
     if sentence is not None:
-        warnings.warn(sentence, OrderingWarning, stacklevel=level_of_the_user())
+        warn(sentence, OrderingWarning)
 
 
 def _by_units(

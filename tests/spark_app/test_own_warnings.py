@@ -12,7 +12,7 @@ import pytest
 
 from eventide import Table
 from eventide.cli.maintenance.show import show
-from eventide.deprecation import OPTIONS, DeprecatedUseWarning, warn_of_use
+from eventide.own_warnings import DEPRECATED_OPTIONS, DeprecatedUseWarning, warn_of_use
 from eventide_core.config import BUCKETS, Option, Options, markers
 from eventide_core.config.option import TEXT
 from support.run.child_processes import environment
@@ -25,11 +25,11 @@ OF_OPTION = f"option {OLD} is deprecated, and eventide 9.0 removes it: use {NEW}
 OF_FLAG = "--invented-old is deprecated, and eventide 9.0 removes it: use --invented-new"
 IN_A_PROCESS = f"""
 import sys
-from eventide.deprecation import OPTIONS
+from eventide.own_warnings import DEPRECATED_OPTIONS
 from eventide_core.config import Option, markers
 from eventide_core.config.option import TEXT
 markers.INVENTED = Option({NEW!r}, TEXT, "", "An invented option.", aliases=({OLD!r},))
-OPTIONS[{OLD!r}] = ({NEW!r}, "9.0")
+DEPRECATED_OPTIONS[{OLD!r}] = ({NEW!r}, "9.0")
 from eventide.__main__ import main
 main()
 """
@@ -37,7 +37,7 @@ main()
 
 @pytest.fixture
 def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Table:
-    monkeypatch.setitem(OPTIONS, OLD, (NEW, "9.0"))
+    monkeypatch.setitem(DEPRECATED_OPTIONS, OLD, (NEW, "9.0"))
     monkeypatch.setattr(markers, "INVENTED", INVENTED, raising=False)
     return made(tmp_path)
 
