@@ -280,7 +280,7 @@ def _event_time(existing: Table | None, fields: Mapping[str, Any], options: Opti
     asked: str | None = fields["event_time"] or options.get(EVENT_TIME_FIELD)
     if asked is not None:
         return asked
-    return fields["ordering"] if existing is None else existing.state().config.event_time_field
+    return fields["ordering"] if existing is None else existing._application.files.config().event_time_field
 
 
 def _new_schema(rows: SourceRows, stated: StatedSchema | None, say: Callable[[str], None]) -> pa.Schema | str:
