@@ -27,7 +27,7 @@ from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import RecordShape
 from eventide_core.table.settings.table_config import TableConfig
-from support.files.log_summaries import summary_of
+from support.files.facts_of_logs import facts_of
 from support.pasts import golden
 
 CODEC = HudiMetadataCodec()
@@ -107,7 +107,7 @@ def about_log(table: str, path: str, data: bytes) -> Questions:
     logs, blocks = [(path, len(data))], BlockFilter(frozenset(), "9")
     yield lambda: list(iter_log_records(storage, logs, shape, blocks, None, is_strict=True))
     yield lambda: list(iter_log_records(storage, logs, shape, blocks, None, is_strict=False))
-    yield lambda: summary_of(ArrowLogContent(storage), LogFile(name, path, len(data)), shape)
+    yield lambda: facts_of(ArrowLogContent(storage), LogFile(name, path, len(data)), shape)
 
 
 def about_base_file(table: str, path: str, data: bytes) -> Questions:

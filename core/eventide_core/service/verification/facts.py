@@ -9,7 +9,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
-from eventide_core.action.compaction.slice_selection import LogFacts
 from eventide_core.action.repair.repairs import BACKUP_DIRECTORY
 from eventide_core.action.verification.facts import TableFacts
 from eventide_core.action.verification.parts import (
@@ -38,6 +37,7 @@ from eventide_core.service.verification.problems import OrProblem, Problem, requ
 from eventide_core.service.verification.timeline import TimelineReader, timeline_names
 from eventide_core.table.files.file_name import LogFileName, is_data_file, path_in
 from eventide_core.table.files.log_block import BlockType, HeaderKey, read_blocks
+from eventide_core.table.files.log_facts import LogFacts
 from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.files.table_path import PARTITION_MARK
 from eventide_core.table.records.operation_column import refuse_operations

@@ -25,8 +25,9 @@ from eventide_adapters.format.slice.log_file.delete_block import decode_delete_b
 from eventide_adapters.format.slice.merge import slice_reader
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_core.errors import EventideError
-from eventide_core.ports import LogSummary, Storage
+from eventide_core.ports import Storage
 from eventide_core.table.files.file_slice import LogFile
+from eventide_core.table.files.log_facts import LogFacts
 from eventide_core.table.records.record_shape import RecordShape
 from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.timeline.commit_metadata import CommitMetadata
@@ -56,7 +57,7 @@ class Decoded:
         self._bases: dict[tuple[bytes, RecordShape, tuple[int, ...], frozenset[str]], tuple[_Batches, _Fields]] = {}
         self._headers: dict[tuple[bytes, str, int, int], tuple[PlacedBlock, ...]] = {}
         self._deletes: dict[tuple[bytes, pa.DataType], tuple[pa.Array[Any], pa.Array[Any]]] = {}
-        self._summaries: dict[tuple[bytes, LogFile, RecordShape], LogSummary] = {}
+        self._summaries: dict[tuple[bytes, LogFile, RecordShape], LogFacts] = {}
 
     @contextmanager
     def used(self) -> Iterator[None]:
@@ -68,7 +69,7 @@ class Decoded:
         ):
             yield
 
-    def summary(self, data: bytes, log: LogFile, shape: RecordShape, ask: Callable[[], LogSummary]) -> LogSummary:
+    def summary(self, data: bytes, log: LogFile, shape: RecordShape, ask: Callable[[], LogFacts]) -> LogFacts:
         """The summary of a log file with this content."""
         key = (data, log, shape)
         if key not in self._summaries:
@@ -133,11 +134,11 @@ class KnownLogContent(ArrowLogContent):
 
     decoded: Decoded
 
-    def summarize(self, logs: Sequence[LogFile], shape: RecordShape) -> list[LogSummary | EventideError]:
+    def summarize(self, logs: Sequence[LogFile], shape: RecordShape) -> list[LogFacts | EventideError]:
         return [self._summary(log, shape) for log in logs]
 
-    def _summary(self, log: LogFile, shape: RecordShape) -> LogSummary | EventideError:
-        def ask() -> LogSummary:
+    def _summary(self, log: LogFile, shape: RecordShape) -> LogFacts | EventideError:
+        def ask() -> LogFacts:
             (summary,) = ArrowLogContent.summarize(self, [log], shape)
             if isinstance(summary, EventideError):
                 raise summary
