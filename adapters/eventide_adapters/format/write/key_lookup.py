@@ -18,7 +18,8 @@ import pyarrow.compute as pc
 from eventide_adapters.format.encoding.avro.schema import table_fields
 from eventide_adapters.format.slice.base_file.key_range import may_have_one
 from eventide_adapters.format.slice.base_file.parquet import BaseFooter, read_base
-from eventide_adapters.format.slice.log_file.records import DataBlock, iter_log_records
+from eventide_adapters.format.slice.log_file.cursor import LogCursor
+from eventide_adapters.format.slice.log_file.records import DataBlock
 from eventide_core.ports import Storage
 from eventide_core.table.files.slice_read import SliceRead
 from eventide_core.table.records.record_shape import RecordShape
@@ -57,10 +58,10 @@ def _keys(storage: Storage, task: LookupTask) -> "Iterator[pa.Array[Any]]":
     if path is not None and (not task.by_bloom or _may_have_one(storage, path, task.keys)):
         for batch in read_base(storage, path, table_fields(shape.schema, [RECORD_KEY]), shape):
             yield batch.column(0)
-    logs, blocks = task.file_slice.log_paths, task.file_slice.blocks
-    for block in iter_log_records(storage, logs, shape, blocks, [RECORD_KEY], is_strict=True):
-        if isinstance(block, DataBlock):
-            yield block.keys
+    cursor = LogCursor(storage, task.file_slice.log_paths, task.file_slice.blocks, is_strict=True)
+    for part in cursor.parts(shape, [RECORD_KEY]):
+        if isinstance(part, DataBlock):
+            yield part.keys
 
 
 def _may_have_one(storage: Storage, path: str, keys: "pa.Array[Any]") -> bool:

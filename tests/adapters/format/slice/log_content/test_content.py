@@ -20,8 +20,9 @@ from eventide_adapters.format.encoding.avro.event_time_properties import with_ev
 from eventide_adapters.format.slice.log_content.content import ArrowLogContent
 from eventide_adapters.format.slice.log_content.key_versions import all_versions, histories, versions_of_keys
 from eventide_adapters.format.slice.log_file import records as log_records
+from eventide_adapters.format.slice.log_file.cursor import LogCursor
 from eventide_adapters.format.slice.log_file.ordering_values import LEAST, ranks
-from eventide_adapters.format.slice.log_file.records import DataBlock, DeleteBlock, iter_log_records
+from eventide_adapters.format.slice.log_file.records import DataBlock, DeleteBlock
 from eventide_adapters.storage.local import LocalStorage
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.errors import CorruptBaseFileError, CorruptLogBlockError, EventideError, UnsupportedTableError
@@ -421,7 +422,7 @@ def test_logs_of_real_hudi_hold_what_fastavro_reads_in_them(name: str, tmp_path:
         )
         records = [read_records(*parsed) for parsed in blocks if parsed[0] != DELETE]
         accepted = BlockFilter(frozenset(header[INSTANT_TIME] for _, header, _ in blocks), None)
-        parts = list(iter_log_records(storage, [(log.path, log.size)], shape, accepted, None, is_strict=True))
+        parts = list(LogCursor(storage, [(log.path, log.size)], accepted, is_strict=True).parts(shape, None))
         assert [part.records.to_pylist() for part in parts if isinstance(part, DataBlock)] == records
         deleted = [ts for part in parts if isinstance(part, DeleteBlock) for ts in part.orderings.to_pylist()]
         times = [record["event_ts"] for block_records in records for record in block_records] + deleted

@@ -9,7 +9,7 @@ import pytest
 
 from eventide import Table
 from eventide_adapters.format.encoding.avro.event_time_properties import event_times_in_header
-from eventide_adapters.format.slice.log_file import records
+from eventide_adapters.format.slice.log_file import cursor
 from eventide_adapters.format.slice.log_file.blocks import PlacedBlock, read_headers
 from eventide_adapters.format.slice.log_file.records import BlockReader, LogPart
 from eventide_core.errors import ConfigError
@@ -82,7 +82,7 @@ def test_an_exact_cut_decodes_no_block_at_or_after_t(table: Table, monkeypatch: 
                 decoded.append(placed.block.offset)
                 yield placed, part
 
-    monkeypatch.setattr(records, "BlockReader", Counting)
+    monkeypatch.setattr(cursor, "BlockReader", Counting)
     result = table.compact(table.plan_compaction(START_MS + 2 * HOUR_MS, cut="exact", link_mode="copy"))
     assert result.freshness.watermark_ms == START_MS + 2 * HOUR_MS
     assert len(decoded) == 2
