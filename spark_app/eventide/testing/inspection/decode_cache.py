@@ -76,14 +76,10 @@ class Decoded:
             self._summaries[key] = ask()
         return self._summaries[key]
 
-    def _of_headers(
-        self, storage: Storage, path: str, size: int, *, is_strict: bool, log_number: int = 0
-    ) -> Iterable[PlacedBlock]:
-        if is_strict:
-            return read_headers(storage, path, size, is_strict=True, log_number=log_number)
+    def _of_headers(self, storage: Storage, path: str, size: int, log_number: int = 0) -> Iterable[PlacedBlock]:
         key = (storage.read(path), path, size, log_number)
         if key not in self._headers:
-            self._headers[key] = tuple(read_headers(storage, path, size, is_strict=False, log_number=log_number))
+            self._headers[key] = tuple(read_headers(storage, path, size, log_number))
         return self._headers[key]
 
     def _of_avro_block(

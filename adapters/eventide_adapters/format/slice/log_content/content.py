@@ -75,7 +75,7 @@ def _stated(storage: Storage, log: LogFile, shape: RecordShape) -> tuple[LogFact
     rolled_back: list[str] = []
     torn: list[LogBlock] = []
     written: list[PlacedBlock] = []
-    for placed in read_headers(storage, log.path, log.size, is_strict=False):
+    for placed in read_headers(storage, log.path, log.size):
         match placed.block.block_type:
             case BlockType.COMMAND:
                 rolled_back.append(rollback_target(placed))

@@ -50,7 +50,7 @@ def blocks(table: Table) -> list[tuple[int, int]]:
     state, storage = table.state(), table._application.storage
     ranges: list[tuple[int, int]] = []
     for log in (log for part in state.view.latest_slices() for log in part.log_files):
-        for block in (placed.block for placed in read_headers(storage, log.path, log.size, is_strict=True)):
+        for block in (placed.block for placed in read_headers(storage, log.path, log.size)):
             if block.block_type is not BlockType.DELETE:
                 told = event_times_in_header(block, "at")
                 assert told is not None

@@ -94,7 +94,7 @@ def test_the_log_files_of_one_write_of_hudi_are_all_partial_or_none_of_them(name
         parsed = LogFileName.parse(file.name)
         if path.startswith(".hoodie/") or parsed is None or parsed.suffix:
             continue
-        for placed in read_headers(storage, path, file.stat().st_size, is_strict=False):
+        for placed in read_headers(storage, path, file.stat().st_size):
             if placed.block.block_type not in (BlockType.COMMAND, BlockType.CORRUPT):
                 assert placed.instant == parsed.instant, "a log file has the blocks of the write in its name alone"
                 partial.setdefault(parsed.instant, set()).add(placed.is_partial)
