@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from eventide_adapters.format.encoding.avro.decode import iter_avro_block
 from eventide_adapters.format.encoding.avro.schema import AvroField
+from eventide_adapters.format.encoding.columns.arrow_numpy import ArrowArray
 from eventide_adapters.format.encoding.parquet.open_file import OpenBaseFile
 from eventide_adapters.format.encoding.parquet.row_pages import RowsOfGroups
 from eventide_adapters.format.slice.base_file.parquet import read_base
@@ -56,7 +57,7 @@ class Decoded:
         self._avro: dict[tuple[bytes, AvroSchema, tuple[int, ...]], tuple[_Batches, _Fields]] = {}
         self._bases: dict[tuple[bytes, RecordShape, tuple[int, ...], frozenset[str]], tuple[_Batches, _Fields]] = {}
         self._headers: dict[tuple[bytes, str, int, int], tuple[PlacedBlock, ...]] = {}
-        self._deletes: dict[tuple[bytes, pa.DataType], tuple[pa.Array[Any], pa.Array[Any]]] = {}
+        self._deletes: dict[tuple[bytes, pa.DataType], tuple[ArrowArray, ArrowArray]] = {}
         self._summaries: dict[tuple[bytes, LogFile, RecordShape], LogFacts] = {}
 
     @contextmanager
@@ -100,7 +101,7 @@ class Decoded:
             )
         return self._avro[key][0]
 
-    def _of_delete_block(self, content: bytes, ordering: Any, place: str) -> "tuple[pa.Array[Any], pa.Array[Any]]":
+    def _of_delete_block(self, content: bytes, ordering: Any, place: str) -> tuple[ArrowArray, ArrowArray]:
         key = (content, ordering)
         if key not in self._deletes:
             self._deletes[key] = decode_delete_block(content, ordering, place)

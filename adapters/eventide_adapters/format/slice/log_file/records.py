@@ -26,7 +26,7 @@ from eventide_adapters.format.encoding.avro.decode import DECODED_BYTES, count_o
 from eventide_adapters.format.encoding.avro.event_time_properties import without_event_times
 from eventide_adapters.format.encoding.avro.reading_limits import check_parquet, is_lack_of_resources, within_memory
 from eventide_adapters.format.encoding.avro.schema import AvroField, record_fields, table_fields
-from eventide_adapters.format.encoding.columns.arrow_numpy import to_arrow, to_flags, to_texts
+from eventide_adapters.format.encoding.columns.arrow_numpy import ArrowArray, to_arrow, to_flags, to_texts
 from eventide_adapters.format.slice.base_file.virtual_key import with_record_keys
 from eventide_adapters.format.slice.log_file.blocks import PlacedBlock
 from eventide_adapters.format.slice.log_file.delete_block import decode_delete_block
@@ -64,11 +64,11 @@ class DataBlock:
     absent: frozenset[str] | None = None
 
     @property
-    def keys(self) -> "pa.Array[Any]":
+    def keys(self) -> ArrowArray:
         """The record keys, if their column is among those requested."""
         return self.records.column(RECORD_KEY)
 
-    def filter(self, mask: "pa.Array[Any]") -> "DataBlock":
+    def filter(self, mask: ArrowArray) -> "DataBlock":
         """The records for which the mask is true."""
         return replace(self, records=self.records.filter(mask))
 
@@ -83,11 +83,11 @@ class DeleteBlock:
     """
 
     instant: str
-    keys: "pa.Array[Any]"
-    orderings: "pa.Array[Any]"
+    keys: ArrowArray
+    orderings: ArrowArray
     is_first: bool = True
 
-    def filter(self, mask: "pa.Array[Any]") -> "DeleteBlock":
+    def filter(self, mask: ArrowArray) -> "DeleteBlock":
         """The deletes for which the mask is true."""
         return replace(self, keys=self.keys.filter(mask), orderings=self.orderings.filter(mask))
 
@@ -322,7 +322,7 @@ class BlockReader:
     def _deletes(self, instant: str, records: pa.RecordBatch) -> DeleteBlock:
         return self._delete_block(instant, records.column(RECORD_KEY), orderings_of(records, self._ordering))
 
-    def _delete_block(self, instant: str, keys: "pa.Array[Any]", orderings: "pa.Array[Any]") -> DeleteBlock:
+    def _delete_block(self, instant: str, keys: ArrowArray, orderings: ArrowArray) -> DeleteBlock:
         return DeleteBlock(instant, keys, orderings if self._orders_deletes else pa.nulls(len(keys), orderings.type))
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.encoding.columns.arrow_numpy import to_arrow
+from eventide_adapters.format.encoding.columns.arrow_numpy import ArrowArray, to_arrow
 from eventide_adapters.format.encoding.columns.event_times import event_times_ms
 from eventide_adapters.format.slice.log_file.cursor import LogCursor
 from eventide_adapters.format.slice.log_file.delete_block import encode_delete_block
@@ -32,7 +32,7 @@ class EarlyRecords:
         self._storage, self._task, self._columns = storage, task, columns
         self.uncompacted_from_ms: dict[str, int | None] = {}
         self.parts = 0
-        self.live: list[tuple[pa.Array[Any], pa.Array[Any]]] = []
+        self.live: list[tuple[ArrowArray, ArrowArray]] = []
 
     def __iter__(self) -> Iterator[LogPart]:
         for left in self._task.op.left_overs:
@@ -80,7 +80,7 @@ def contradicted(storage: Storage, task: MergeTask, tombstones: Tombstones, earl
     if task.op.carried_name is None or len(tombstones.keys) == 0:
         return tombstones.filter(to_arrow(np.zeros(len(tombstones.keys), np.bool_)))
     last_ms = _last_event_time(task, tombstones)
-    met: list[pa.Array[Any]] = []
+    met: list[ArrowArray] = []
     is_merged_early = any(left.threshold_ms is not None for left in task.op.left_overs)
     has_met_all = is_merged_early and last_ms is not None and all(left.new_name for left in task.op.left_overs)
     for keys, orderings in early.live if has_met_all else _live_records(storage, task, last_ms):
@@ -112,9 +112,7 @@ def _last_event_time(task: MergeTask, tombstones: Tombstones) -> int | None:
     return pc.max(event_times_ms(tombstones.orderings, task.shape.event_time_texts)).as_py()
 
 
-def _live_records(
-    storage: Storage, task: MergeTask, last_ms: int | None
-) -> "Iterator[tuple[pa.Array[Any], pa.Array[Any]]]":
+def _live_records(storage: Storage, task: MergeTask, last_ms: int | None) -> Iterator[tuple[ArrowArray, ArrowArray]]:
     """Keys and ordering values of the left-overs' live records, block by block, up to an event time."""
     shape: RecordShape = task.shape
     assert shape.ordering_fields, "tombstones without an ordering field"
