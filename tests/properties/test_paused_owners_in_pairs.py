@@ -107,7 +107,10 @@ class _Numbered:
 
 def _problem(of: Scene, pair: Pair, written: tuple[Commit, ...] = ()) -> list[str]:
     """What is wrong after both ended, in words; nothing if nothing is."""
-    woken = Woken(pair.number, pair.operation, pair.moment, pair.first, written, has_begun=False)
+    both_failed = pair.first is not None and pair.second is not None
+    woken = Woken(
+        pair.number, pair.operation, pair.moment, pair.first, written, has_begun=False, leaves_restores=both_failed
+    )
     if of.own == () and pair.second is None:
         woken = replace(woken, failure=None)  # one of the two has done it
     problem = of.wrong(woken)

@@ -25,7 +25,7 @@ from eventide.options.user_settings import flat_options, toml_document, user_set
 from eventide.results.detail import Detail
 from eventide_adapters.extras import install_command
 from eventide_adapters.metrics.open import open_tracer
-from eventide_core.config import EVENT_TIME_FIELD, Option
+from eventide_core.config import EMPTY_VARIABLE, EVENT_TIME_FIELD, Option
 from eventide_core.errors import ConfigError
 from eventide_core.ports import Engine, NoTracer
 from eventide_core.table.catalog.table_name import TableName
@@ -138,9 +138,7 @@ class Settings:
     def having(self, key: str, value: str | None) -> "Settings":
         """A copy with one more option, unless its value is None. Raises ConfigError for an empty one."""
         if value is not None and not value.strip():
-            raise ConfigError(
-                f"option {key} is given without a value: omit it, or name one; is a variable of the shell empty?"
-            )
+            raise ConfigError(f"option {key} is given without a value: omit it, or pass one {EMPTY_VARIABLE}")
         return self if value is None else replace(self, options={**self.options, key: value})
 
     @property

@@ -70,6 +70,7 @@ class Woken:
     blocked: Exception | None = None
     completed: frozenset[str] = frozenset()
     has_begun: bool = True
+    leaves_restores: bool = False
 
 
 @dataclass(slots=True)

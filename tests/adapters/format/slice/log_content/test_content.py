@@ -136,9 +136,7 @@ class TestSummary:
         assert summary.event_times == EventTimeRange(1795219200000, 1795219200000, 2)
         assert summary.delete_count == 2
 
-    def test_rollback_blocks_are_reported_and_what_they_roll_back_is_counted_all_the_same(
-        self, storage: Storage
-    ) -> None:
+    def test_rollback_blocks_are_reported_and_the_blocks_they_roll_back_still_count(self, storage: Storage) -> None:
         log = _log(storage, 1, _rows(T1, {"id": "a", "ts": 1700000005000}), rollback_block(T2, T1))
         summary = facts_of(ArrowLogContent(storage), log, SHAPE)
         assert summary.rolled_back == {T1}
@@ -257,7 +255,7 @@ def test_blocks_whose_headers_tell_that_they_hold_no_such_key_are_not_read(stora
     assert ArrowLogContent(storage).records.latest_keys(log, SHAPE, 70, 2, ALL) == ()
 
 
-def test_count_before_takes_records_and_deletes_of_counting_blocks_before_the_threshold(storage: Storage) -> None:
+def test_count_before_counts_records_and_deletes_before_t_in_counting_blocks(storage: Storage) -> None:
     log = _log(
         storage,
         1,

@@ -98,7 +98,7 @@ def _put(storage: Storage, *contents: bytes) -> list[tuple[str, int]]:
 def _read(
     storage: Storage, logs: list[tuple[str, int]], blocks: BlockFilter = ALL, *, is_strict: bool = True
 ) -> list[tuple[Any, ...]]:
-    """What came: instant, then keys with ordering values, `-` before those of deletes."""
+    """What came: instant, then keys with ordering values, `-` before the keys of deletes."""
     out: list[tuple[Any, ...]] = []
     for part in LogCursor(storage, logs, blocks, is_strict=is_strict).parts(SHAPE, ["id", "ts"]):
         if isinstance(part, DataBlock):

@@ -237,7 +237,7 @@ def test_the_archive_is_not_asked_of_a_left_over_with_nothing_before_the_cut() -
     assert archive.read == []
 
 
-def test_on_version_6_the_archive_is_not_asked_of_a_log_that_a_writer_added_to_the_slice() -> None:
+def test_on_version_6_the_archive_is_not_read_for_a_log_that_a_writer_added() -> None:
     archive = _merged_early(0, version=6)
     assert _waiting(1, archive, version=6) == EventTimeRange(50, 300)
     assert archive.read == []

@@ -128,7 +128,7 @@ def test_a_broken_one_is_made_again_and_followed_from_then_on(name: str, tmp_pat
         ("v8_event_bucket", 4),
     ],
 )
-def test_whatever_write_a_crash_precedes_all_readers_are_right_and_a_second_run_ends_it(
+def test_before_whatever_write_it_crashes_readers_are_right_and_a_second_run_ends_it(
     name: str, step: int, tmp_path: Path
 ) -> None:
     path = golden.unpack(name, tmp_path / "original")
@@ -178,7 +178,7 @@ def test_beside_a_pending_write_it_is_refused_and_nothing_is_written(name: str, 
     assert content_of(path) == before
 
 
-def test_statistics_leave_out_the_blocks_that_another_log_file_of_the_slice_rolls_back(tmp_path: Path) -> None:
+def test_statistics_leave_out_blocks_that_another_log_file_of_the_slice_rolls_back(tmp_path: Path) -> None:
     path = golden.unpack("v6_rolled_back", tmp_path)
     before = rows(path)
     Table.open(str(path)).rebuild_metadata_table(["column_stats"])

@@ -39,7 +39,7 @@ Wrote = frozenset[tuple[str, str]]
 
 @dataclass(slots=True)
 class Content:
-    """Log files of which those of some writes have partial updates, and those that were opened."""
+    """Log files, of which some writes' have partial updates; and the ones that were opened."""
 
     partial: Collection[str]
     opened: set[str] = field(default_factory=set[str])

@@ -135,7 +135,7 @@ def test_what_write_stats_tell_of_a_log_is_what_its_blocks_hold(version: int, tm
 
 @pytest.mark.parametrize("version", [6, 9])
 def test_a_compaction_records_the_actual_content_of_a_left_over(version: int, tmp_path: Path) -> None:
-    """Of logs that no writer told of, with deletes and without, and those whose time is not known."""
+    """Of logs that no writer described, with deletes and without, and those whose time is not known."""
     silent: dict[str, str] = {LOG_EVENT_TIMES: "false", TRACK_EVENT_TIMES: "false", BUCKETS: "1", MAX_LEFT_OVERS: "9"}
     schema, path = schema_of(id=pa.string(), at=pa.int64()), str(tmp_path)
     table = Table.create(path, schema=schema, record_key="id", event_time="at", version=version, options=silent)
