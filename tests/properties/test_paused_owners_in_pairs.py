@@ -107,9 +107,9 @@ class _Numbered:
 
 def _problem(of: Scene, pair: Pair, written: tuple[Commit, ...] = ()) -> list[str]:
     """What is wrong after both ended, in words; nothing if nothing is."""
-    both_failed = pair.first is not None and pair.second is not None
+    is_unfinished = pair.second is not None
     woken = Woken(
-        pair.number, pair.operation, pair.moment, pair.first, written, has_begun=False, leaves_restores=both_failed
+        pair.number, pair.operation, pair.moment, pair.first, written, has_begun=False, leaves_restores=is_unfinished
     )
     if of.own == () and pair.second is None:
         woken = replace(woken, failure=None)  # one of the two has done it

@@ -2,7 +2,6 @@
 
 import re
 import sys
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -19,7 +18,6 @@ from eventide.cli.rows.ingest_target import declared_types, refuse_contradiction
 from eventide.cli.settings import Settings, common_options, pairs_of, table_verb
 from eventide.formatting import format_size
 from eventide.options.streams import WRITE_OPERATION
-from eventide.rows.ordering_warnings import OrderingWarning
 from eventide.rows.writer import new_table
 from eventide.sources.finding import STDIN, SourceFinder
 from eventide.sources.rows import SourceRows, read_rows
@@ -309,9 +307,7 @@ def _written(
     fields: Mapping[str, Any],
     columns: str | None,
 ) -> WriteResult:
-    with settings.session() as spark, settings.console.progress() as progress, warnings.catch_warnings():
-        warnings.simplefilter("always", OrderingWarning)
-        warnings.showwarning = lambda message, *_: settings.console.say(f"warning: {message}")
+    with settings.session() as spark, settings.console.progress() as progress:
         if existing is None:
             engine = None if spark is None else task_engine(spark)
             schema = _new_schema(rows, stated, settings.console.say)

@@ -17,6 +17,7 @@ from eventide_adapters.storage.faulty import FaultyStorage
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.errors import BusyError, CorruptBaseFileError, UnsupportedTableError
 from eventide_core.ports import Storage
+from eventide_core.service.common.metadata_table.drop import BEING_MADE
 from eventide_core.table.files.file_name import BaseFileName
 from eventide_core.table.settings.metadata_table import BLOOM_FILTERS
 from golden.histories import PLAIN
@@ -211,6 +212,7 @@ def test_a_writer_that_begins_meanwhile_keeps_it_from_being_used(tmp_path: Path)
         application(path, DisturbedStorage(path, (begun, b""))).metadata_rebuilder.rebuild()
     assert partitions(path) == ()
     assert not list((path / ".hoodie/metadata").rglob("*.hfile"))
+    assert not (path / BEING_MADE).exists()
     (path / begun).unlink()
     assert rows(path) == before
 
@@ -222,6 +224,7 @@ def test_a_metadata_table_that_a_writer_makes_meanwhile_is_left_alone(tmp_path: 
         application(path, DisturbedStorage(path, (".hoodie/hoodie.properties", settings))).metadata_rebuilder.rebuild()
     assert (path / ".hoodie/hoodie.properties").read_bytes() == settings
     assert list((path / ".hoodie/metadata").rglob("*.hfile"))
+    assert not (path / BEING_MADE).exists()
 
 
 def test_what_it_cannot_make_is_refused_before_anything_is_written(tmp_path: Path) -> None:
