@@ -8,8 +8,6 @@ from eventide_core.action.compaction.link_choice import LinkChoiceFacts, choose_
 from eventide_core.action.compaction.planner import plan_compaction, whole_slice
 from eventide_core.action.compaction.quiet_moment import BackdatingFacts
 from eventide_core.action.compaction.slice_selection import (
-    HeaderCheck,
-    LogFacts,
     ReaderRules,
     Selection,
     SliceFacts,
@@ -26,6 +24,7 @@ from eventide_core.config import LinkChoice
 from eventide_core.errors import RefusedError
 from eventide_core.table.files.file_name import BaseFileName, LogFileName
 from eventide_core.table.files.file_slice import BaseFile, FileSlice, LogFile
+from eventide_core.table.files.log_facts import HeaderCheck, LogFacts
 from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.schema import AvroSchema

@@ -11,7 +11,6 @@ import pytest
 from eventide import Table
 from eventide.bootstrap import Application, assemble
 from eventide_core.action.compaction.request import CompactionRequest
-from eventide_core.action.compaction.slice_selection import LogFacts
 from eventide_core.config import (
     BUCKETS,
     EVENT_TIME_FIELD,
@@ -23,6 +22,7 @@ from eventide_core.config import (
 )
 from eventide_core.errors import format_timestamp
 from eventide_core.service.compaction.scheduling.draft_plan import DraftPlan
+from eventide_core.table.files.log_facts import LogFacts
 from eventide_core.table.timeline.plans import CutMode
 from support.doubles.counting_storage import CountingStorage
 from support.values.columns import schema_of
