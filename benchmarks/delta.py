@@ -1,6 +1,6 @@
 """Delta Lake in one Spark session: what its user does to have the same changes in a table that reads fast.
 
-Usage: `python -m benchmarks.delta JARS SCRATCH`, with PySpark 3.5. Requests are those of `processes.Server`.
+Usage: `python -m benchmarks.delta JARS SCRATCH`, with PySpark 3.5. Requests are as in `processes.Server`.
 """
 
 import shutil

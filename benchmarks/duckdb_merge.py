@@ -1,7 +1,7 @@
 """DuckDB doing what a compaction does to rows, and nothing else: base files and changes merged by key, and written.
 
-It cannot read a log of Avro blocks, so the changes lie ready as Parquet. It is told which base files count, knows no file
-groups, and builds no filter, marks nothing and commits nothing.
+It cannot read a log of Avro blocks, so the changes lie ready as Parquet. The base files that count are passed
+to it. It knows no file groups, builds no filter, marks nothing and commits nothing.
 """
 
 import importlib

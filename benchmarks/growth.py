@@ -39,7 +39,7 @@ class Axis:
     start: Point = Point()
 
     def points(self, scale: float) -> Iterator[tuple[float, Point]]:
-        """Each value and its table, whose records are those of the curve times `scale`."""
+        """Each value and its table, whose records are the curve's times `scale`."""
         for value in self.values:
             changed: dict[str, Any] = {self.name: value if self.name == "share" else int(value)}
             point = replace(self.start, **changed)

@@ -33,7 +33,7 @@ from eventide import Table
 _BEFORE = str(FIRST_EVENT_MS + 10**10)  # later than every record
 _QUIET = ("--engine", "local", "--output", "json", "--quiet")
 _DUE = ("--rounds", "1", "--data-latency", "1s", "--option", "hoodie.compact.inline.max.delta.commits=1")
-# The peak in kB as the kernel has it: what `wait4` says is at least that of the process that started this one.
+# The peak in kB as the kernel has it: what `wait4` says is at least the peak of the process that started this one.
 _MEASURED = r"""
 import atexit, re, sys
 from eventide.__main__ import main

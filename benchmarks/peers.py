@@ -191,7 +191,7 @@ def _make(place: Place, directory: Path, method: str, **arguments: object) -> No
 
 
 def peers_of(workload: Workload) -> tuple[Peer, ...]:
-    """Everybody at every task, those of one task beside each other."""
+    """Everybody at every task, the peers of one task beside each other."""
     if workload.is_for_halves:
         return tuple(_halves(workload))
     found: list[Peer] = []

@@ -1,6 +1,6 @@
 """Runs what is measured in processes of their own, and says what each request cost.
 
-The CPU time is that of the whole process tree, processes that have ended included; the memory is the most that one process
+The CPU time covers the whole process tree, processes that have ended included; the memory is the most that one process
 of the tree held at once. Linux only.
 """
 
@@ -107,7 +107,7 @@ def _tree(root: int) -> Iterator[int]:
 class CpuMeter:
     """The CPU time of a process and all of its descendants, those that have ended included.
 
-    The kernel adds the time of a child that ended to that of a parent that waits for it. Spark's Python daemon ignores its
+    The kernel adds the time of a child that ended to its parent's, if that waits for it. Spark's Python daemon ignores its
     workers' end (SIGCHLD), so their time would be missing. So each process is looked at ten times a second, and counts with
     what it had at the last look. What a process takes after that is missing.
     """

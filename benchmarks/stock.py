@@ -1,7 +1,7 @@
 """Stock Hudi in one Spark session: builds the tables, and does beside eventide what eventide does.
 
-Usage: `python -m benchmarks.stock JAR SCRATCH`, with PySpark 3.5: nothing but Spark and Hudi is there. Requests are those
-of `processes.Server`.
+Usage: `python -m benchmarks.stock JAR SCRATCH`, with PySpark 3.5: nothing but Spark and Hudi is there. Requests are as
+in `processes.Server`.
 """
 
 import sys

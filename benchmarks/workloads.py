@@ -1,4 +1,4 @@
-"""The tables that are measured: what each one holds, and what stock Hudi is told when it writes it."""
+"""The tables that are measured: what each one holds, and which options stock Hudi writes it with."""
 
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -33,7 +33,7 @@ class Workload:
 
     @property
     def is_for_halves(self) -> bool:
-        """Without deletes: those of stock Hudi have no event time, so a log of them is in every cut, with all below it."""
+        """Without deletes: deletes of stock Hudi have no event time, so a log of them is in every cut, with all below it."""
         return not self.deleted
 
     @property

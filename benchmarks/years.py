@@ -156,7 +156,7 @@ class Life:
 class Stretch:
     """Some commits of a life: what one cost on average, and the files below `.hoodie` at their end.
 
-    `cpu_ratio` is the CPU time of its last commits, divided by that of as many on the young table.
+    `cpu_ratio` is the CPU time of its last commits, divided by the CPU time of as many on the young table.
     """
 
     until: int

@@ -1,6 +1,6 @@
 """`PYTHONPATH=tests python -m benchmarks.years_on_s3`: what a commit asks of an S3 server over the life of a table.
 
-The life is that of `benchmarks.years`, on a SeaweedFS server of this machine. Prints a row for the first hundred commits and
+The life is as in `benchmarks.years`, on a SeaweedFS server of this machine. Prints a row for the first hundred commits and
 for each tenth of the life: the requests and the bytes of a commit with its share of the services, and the objects below
 `.hoodie`.
 """

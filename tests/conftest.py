@@ -1,4 +1,4 @@
-"""What every test may ask for by name, and what the run tells at its end."""
+"""What every test may ask for by name, and what the run reports at its end."""
 
 import os
 import re
@@ -78,7 +78,7 @@ def _named_in_parameters(item: pytest.Item) -> set[str]:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """A process that runs a part of the tests hands what it reached to the one that tells it."""
+    """A process that runs a part of the tests hands what it reached to the one that reports it."""
     output: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
     if output is not None:
         output["reached"] = dict(REACHED)

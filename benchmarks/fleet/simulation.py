@@ -55,7 +55,7 @@ class SimulatedTable:
 
 
 class Policy(Protocol):
-    """Chooses the next table. Positions are those of the fleet."""
+    """Chooses the next table. Positions are in the fleet."""
 
     def start(self, now_ms: int) -> int | None: ...
     def finished(self, position: int, began_ms: int, now_ms: int) -> None: ...

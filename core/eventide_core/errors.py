@@ -11,8 +11,8 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import ClassVar, Final
 
-# Characters that move a cursor, end a line or change the direction of text. In a table's name, they could forge log
-# file lines.
+# Characters that move a cursor, end a line or change the direction of text. In a table's name, they could forge
+# lines of a log.
 _NOT_SHOWN: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 

@@ -7,7 +7,7 @@
     daily_report     a row for each day that has ended
 
 Each step takes the closed windows of the table before it, and writes their rows with what they were made of. A window comes
-again if late data changed it. Then its rows are computed anew, and replace the old ones. So it does no harm to kill this
+again if late data changed it. Then its rows are computed again, and replace the old ones. So it does no harm to kill this
 program at any point, and to run it again. Prints what was done as JSON, with the freshness of the end of the chain.
 """
 

@@ -1,4 +1,4 @@
-"""Adapters are found by name: the built-in ones as pyproject.toml declares them, and those of installed packages."""
+"""Adapters are found by name: the built-in ones as pyproject.toml declares them, and installed packages' as theirs do."""
 
 import pickle
 import subprocess
@@ -156,7 +156,7 @@ def test_a_table_lives_in_the_storage_of_a_package() -> None:
 
 
 @pytest.mark.usefixtures("installed")
-def test_a_storage_that_breaks_the_contract_is_refused_with_the_check_before_the_first_write() -> None:
+def test_a_storage_that_breaks_the_contract_is_refused_before_the_first_write() -> None:
     storage = open_storage("forgetful://trips", OPTIONS)
     assert storage.list("") == ()
     writes: tuple[Callable[[], object], ...] = (

@@ -1,9 +1,10 @@
-"""A class has a name of its own: who finds it in one room doesn't take it for another.
+"""A class has a name of its own: who finds it in one room doesn't take it for another. The name of a test fits a line.
 
 Not checked: private classes, which their module explains, type variables of one letter, and the kit of tests.
 """
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,8 @@ ROOT = Path(__file__).parents[2]
 PRODUCT = ("core/eventide_core", "adapters/eventide_adapters", "spark_app/eventide")
 KIT = "spark_app/eventide/testing/"
 SHARED = {"Catalog": "the port, and what the public API puts before it"}
+TEST_NAME_MAX = 80
+_TEST = re.compile(r"^ *(?:async )?def (test_\w+)", re.MULTILINE)
 
 
 def names_in(source: str) -> Iterator[str]:
@@ -44,3 +47,14 @@ def test_a_name_of_a_class_stands_in_one_module() -> None:
 def test_classes_and_aliases_are_names_and_constants_are_not() -> None:
     source = "class Slice: ...\nclass _Own: ...\nSlices = list[Slice]\nT = 1\nLIMIT = 2\nvalue: Slice\n"
     assert list(names_in(source)) == ["Slice", "Slices"]
+
+
+def test_the_name_of_a_test_says_the_behavior_in_a_line() -> None:
+    """The situation stands in the test's docstring, if its body doesn't show it."""
+    names = [
+        name
+        for path in sorted((ROOT / "tests").rglob("*.py"))
+        for name in _TEST.findall(path.read_text(encoding="utf-8"))
+    ]
+    assert len(names) > 3000
+    assert [name for name in names if len(name) > TEST_NAME_MAX] == []

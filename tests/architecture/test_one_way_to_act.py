@@ -29,7 +29,7 @@ def _is_storage(node: ast.expr) -> bool:
 
 
 def test_only_a_transaction_puts_a_file_of_a_timeline() -> None:
-    """The modules that put other files are those of the table, which names each of their files."""
+    """The modules that put other files are listed in the table, with each of their files."""
     named = {name for other in OTHER_FILES for name in other.module.split(", ") if not name.startswith("adapters: ")}
     assert set(putting_modules()) == named | {OF_A_TRANSACTION}
 

@@ -11,7 +11,7 @@ TESTS = Path(__file__).parents[1]
 PATCHES_MAX = 28
 """A third of them are steps that a mutant leaves out. Lower it with each one that goes."""
 PATCHES = {"setattr", "delattr", "patch", "object", "_returns"}
-"""The calls that replace a name: those of `monkeypatch` and `mock`, and what the mutants of worlds make of them."""
+"""The calls that replace a name: from `monkeypatch` and `mock`, and what the mutants of worlds make of them."""
 
 
 def test_few_private_names_are_replaced() -> None:

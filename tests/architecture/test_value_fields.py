@@ -109,7 +109,7 @@ def services() -> frozenset[str]:
         if isinstance(node, ast.ClassDef) and any("Protocol" in ast.unparse(base) for base in node.bases)
     }
     assert protocols >= READ_ON_DEMAND
-    # A dataclass may have the name of a port: then the name tells nothing.
+    # A dataclass may have the name of a port: then the name shows nothing.
     ports = protocols - READ_ON_DEMAND - {one.name for one in product()}
     return services_among(product(), ports | LIBRARIES_AT_WORK)
 

@@ -1,6 +1,5 @@
 """The wheel, installed without Spark: its requirements suffice for reading and planning."""
 
-import ensurepip
 import json
 import os
 import re
@@ -20,7 +19,7 @@ from packaging.utils import canonicalize_name
 from eventide import Table
 from support.documentation.sbom import text as sbom_text
 from support.pasts import golden
-from support.run.real_parts import require_or_skip
+from support.run.child_processes import bundled_pip
 
 pytestmark = pytest.mark.slow
 
@@ -88,14 +87,11 @@ def metadata(wheel: Path) -> Message:
 @pytest.fixture(scope="module")
 def installed(wheel: Path, metadata: Message, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The `bin` of a new environment: the wheel, by pip, and what it says it requires, linked from this environment."""
-    pip = next((Path(ensurepip.__file__).parent / "_bundled").glob("pip-*.whl"), None)
-    if pip is None:
-        require_or_skip("this Python brings no pip of its own, which installs the wheel")
     directory = tmp_path_factory.mktemp("environment") / "venv"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(directory)], check=True)
     python = directory / "bin" / "python"
     words = [str(python), "-m", "pip", "install", "--no-index", "--no-deps", "--no-compile", "--quiet", str(wheel)]
-    subprocess.run(words, env=environment() | {"PYTHONPATH": str(pip)}, check=True, capture_output=True)
+    subprocess.run(words, env=environment() | {"PYTHONPATH": str(bundled_pip())}, check=True, capture_output=True)
     (packages,) = directory.glob("lib/python*/site-packages")
     for needed in required(metadata):
         for top in {file.parts[0] for file in needed.files or () if ".." not in file.parts}:
@@ -178,10 +174,11 @@ def test_it_carries_the_list_of_its_parts_and_no_data_of_tests(wheel: Path) -> N
     assert kinds == {".py", ".typed", ".avsc", ".thrift"}
 
 
-def test_it_is_as_small_as_the_release_notes_say(wheel: Path) -> None:
+def test_its_size_is_what_the_release_notes_say(wheel: Path) -> None:
     notes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     (megabytes,) = re.findall(r"The wheel takes (\d\.\d) MB", notes)
-    assert wheel.stat().st_size <= float(megabytes) * 1_000_000
+    stated = round(float(megabytes) * 1_000_000)
+    assert wheel.stat().st_size <= stated < wheel.stat().st_size + 100_000
 
 
 def test_without_spark_it_reads_and_plans(installed: Path, tmp_path: Path) -> None:

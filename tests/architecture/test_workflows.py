@@ -1,6 +1,6 @@
 """The workflows of .github: actions by digest, no kept credentials, rights only where a job needs them.
 
-zizmor, which `./run check` runs, checks more. Not checked by either: whether a digest is that of the version beside it.
+zizmor, which `./run check` runs, checks more. Not checked by either: whether a digest belongs to the version beside it.
 """
 
 import re

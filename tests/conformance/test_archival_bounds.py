@@ -108,7 +108,7 @@ def test_stock_finds_the_schema_of_an_idle_table_of_its_own(
     ("version", "bundle"),
     [(9, "judge_111"), (6, "judge_015"), pytest.param(9, "judge_120", marks=pytest.mark.proof)],
 )
-def test_stock_continues_an_idle_table_whose_metadata_table_was_compacted_without_records(
+def test_stock_continues_an_idle_table_with_an_empty_metadata_compaction(
     version: int, bundle: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     judge: HudiJudge = request.getfixturevalue(bundle)

@@ -96,7 +96,7 @@ def test_version_9_shows_what_hudi_does_in_a_span_that_begins_in_the_archive(
 
 
 @pytest.mark.proof
-def test_where_cleaning_took_the_files_of_a_span_its_rows_come_from_the_slices_as_they_are(
+def test_the_rows_of_a_span_whose_files_were_cleaned_come_from_the_current_slices(
     tmp_path: Path, judge_111: HudiJudge
 ) -> None:
     path = golden.unpack("v9_archived", tmp_path)

@@ -176,7 +176,7 @@ def test_every_reader_sees_what_it_saw_before(
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """What readings of a compacted table have to be, by those of the table before.
+    """What readings of a compacted table have to be, by readings of the table before.
 
     `snapshot` and `read_optimized` are rows of the compacted table. `in_order` is the snapshot by the column `id`.
     """

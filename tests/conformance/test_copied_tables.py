@@ -34,7 +34,7 @@ OPTIONS = {
 
 
 @pytest.mark.proof
-def test_a_copy_with_other_times_loses_a_record_to_hudi_unless_the_table_was_upgraded_before(
+def test_a_copy_with_other_times_loses_a_record_to_hudi_unless_upgraded_first(
     tmp_path: Path, judge_111: HudiJudge
 ) -> None:
     table = tmp_path / "table"

@@ -1,7 +1,7 @@
 """Deletes of one write, some with an event time and some without: hudi-rs and Hudi 1.1.1 read them as eventide does.
 
 Hudi itself fails to write such deletes together. Of each kind alone, it writes what eventide writes: blocks whose ordering
-values are all those of the ordering field, or all the int 0.
+values are all from the ordering field, or all the int 0.
 """
 
 from pathlib import Path

@@ -49,7 +49,7 @@ def words(found: pa.Table) -> list[str]:
 
 
 @pytest.mark.broad
-def test_hudi_1_0_reads_a_row_after_a_delete_without_order_once_eventide_has_compacted(
+def test_hudi_1_0_reads_a_row_after_an_unordered_delete_once_eventide_compacts(
     tmp_path: Path, judge_102: HudiJudge
 ) -> None:
     path = tmp_path / "unordered_deletes"

@@ -1,4 +1,4 @@
-"""What Hudi writes into the footers of base files is also in those of a compaction by eventide, over all golden tables."""
+"""What Hudi writes into the footers of base files is also there after a compaction by eventide, over all golden tables."""
 
 import json
 from pathlib import Path
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.broad
 # Spark's own types, which only Spark's row writer notes, in bulk inserts: a compaction of Hudi leaves it out, too.
 LEFT_OUT = {"org.apache.spark.sql.parquet.row.metadata"}
 OURS = {"eventide.merge_result", "writer.model.name", "parquet.avro.schema", "org.apache.spark.version"}
-# What tells about the rows of the file, and about the program that wrote it.
+# What describes the rows of the file, and the program that wrote it.
 OF_THE_FILE = {
     "hoodie_min_record_key",
     "hoodie_max_record_key",

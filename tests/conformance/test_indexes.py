@@ -52,7 +52,7 @@ Rows = list[tuple[object, ...]]
 
 
 def row(key: int, hour: float, word: str) -> dict[str, object]:
-    """Keys and words of both partitions lie between each other: no range of them tells the partitions apart."""
+    """Keys and words of both partitions lie between each other: no range of them distinguishes the partitions."""
     part = "ab"[key % 2]
     seconds = START_S + int(hour * HOUR_S) + key
     return {

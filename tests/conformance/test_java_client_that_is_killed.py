@@ -26,14 +26,14 @@ from support.writers.java_writer import JavaWriter
 from support.writers.spark_writers import NON_BLOCKING, OCC
 
 CLIENT, CLIENT_WITH_METADATA = "1.2.1", "1.2.0"
-"""The newest has no bundle of its own, and on that of 1.2.0 it can't make a metadata table (NoSuchFieldError)."""
+"""The newest has no bundle of its own, and on 1.2.0's it can't make a metadata table (NoSuchFieldError)."""
 # After its own compaction of the metadata table, this client can't write to it (ArrayIndexOutOfBoundsException).
 METADATA_TABLE = {"hoodie.metadata.compact.max.delta.commits": "1000"}
 EXPIRED_SECONDS = 600
 BUCKET_INDEX = {
     "hoodie.index.type": "BUCKET",
     "hoodie.bucket.index.num.buckets": "2",
-    # Non-blocking writers must have a bucket index, which the Java client lacks: this one is told where each record lies.
+    # Non-blocking writers must have a bucket index, which the Java client lacks: this index knows where each record lies.
     "hoodie.index.class": "org.apache.hudi.index.inmemory.HoodieInMemoryHashIndex",
 }
 CALLS = 1

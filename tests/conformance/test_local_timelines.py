@@ -20,7 +20,7 @@ START_MS: Final = 1_795_000_000_000
 
 @pytest.fixture(params=["America/Los_Angeles", pytest.param("Asia/Kolkata", marks=pytest.mark.proof)])
 def own_zone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """That of this process; the judge's is UTC. Instants of this process would be behind the judge's, or ahead of them."""
+    """The time zone of this process; the judge's is UTC. The instants here would be behind the judge's, or ahead of them."""
     monkeypatch.setenv("TZ", request.param)
     time.tzset()
     yield request.param

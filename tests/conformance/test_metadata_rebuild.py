@@ -183,7 +183,7 @@ def test_the_statistics_are_those_that_hudi_makes(
         )
     shutil.copytree(path, twin)
     one = [steps[1].rows[0]]
-    judge.write(twin, one, RICH, options={**options, **STATISTICS})  # which first makes those of the files before
+    judge.write(twin, one, RICH, options={**options, **STATISTICS})  # which first makes statistics of the files before
     known = {file.name for file in path.rglob("*.*")}
 
     made = run_json("metadata", path, "--rebuild", "--index", "column_stats")
@@ -191,7 +191,7 @@ def test_the_statistics_are_those_that_hudi_makes(
     assert made["partitions"] == ["files", "column_stats", *(["partition_stats"] if version > 6 else [])]
     ours, theirs = statistics(path), statistics(twin)
     theirs = {place: stats for place, stats in theirs.items() if place[2] in known or place[0] == "partition_stats"}
-    if version == 6:  # Hudi 0.15 makes those of log files only when it writes them
+    if version == 6:  # Hudi 0.15 makes statistics of log files only when it writes them
         assert any(".log." in name for _, _, name in ours)
         assert not any(".log." in name for _, _, name in theirs)
         ours = {place: stats for place, stats in ours.items() if ".log." not in place[2]}

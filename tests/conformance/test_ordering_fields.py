@@ -40,7 +40,7 @@ Columns = Mapping[str, pa.DataType]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """`values` are those of the columns at a step of time, in the order of the ordering fields; `ms` the event time."""
+    """`values` are the columns' values at a step of time, in the order of the ordering fields; `ms` the event time."""
 
     columns: Columns
     values: Callable[[int], Mapping[str, Any]]

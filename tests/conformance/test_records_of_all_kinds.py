@@ -309,7 +309,7 @@ def test_several_blocks_in_one_file_torn_ones_among_them(
     assert hold_alike(path, 300, [hudi.read, hudi_rs.read]) == expected
 
 
-def test_a_torn_block_of_a_completed_write_stops_a_compaction_before_anything_is_written(
+def test_a_torn_block_of_a_completed_write_stops_a_compaction_before_it_writes(
     tmp_path: Path, judge_111: HudiJudge
 ) -> None:
     path = tmp_path / "torn"

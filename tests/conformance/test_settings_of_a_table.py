@@ -64,7 +64,7 @@ def test_hadoops_checksum_of_settings_goes_when_eventide_rewrites_them(judge_111
 @pytest.mark.parametrize(
     "name", ["judge_111", *(pytest.param(name, marks=pytest.mark.broad) for name in ("judge_015", "judge_120"))]
 )
-def test_a_table_whose_files_lack_the_partition_columns_is_refused_and_stays_as_it_was(
+def test_a_table_whose_files_lack_partition_columns_is_refused_and_unchanged(
     name: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     """Hudi writes these as copy-on-write tables alone."""

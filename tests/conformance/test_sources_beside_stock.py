@@ -114,7 +114,7 @@ def test_the_gate_follows_what_a_stock_writer_states(
 def test_the_gate_follows_the_offsets_that_a_stock_writer_commits(
     version: int, tmp_path: Path, kafka: KafkaServer, request: pytest.FixtureRequest
 ) -> None:
-    """In the key of the Streamer, whose commits are those of the same writer."""
+    """In the key of the Streamer, whose commits are the same writer's."""
     confluent_kafka = pytest.importorskip("confluent_kafka")
     judge: HudiJudge = request.getfixturevalue({6: "judge_015", 9: "judge_111"}[version])
     path, topic, now_ms = tmp_path / "read", f"stock-{version}", time.time_ns() // 1_000_000

@@ -69,7 +69,7 @@ def opened(path: Path, options: dict[str, str]) -> Table:
 @pytest.mark.parametrize(
     ("name", "bundle"), [pytest.param("v6_inflight", "0.15.0", marks=pytest.mark.proof), ("v9_inflight", "1.1.1")]
 )
-def test_hudi_continues_after_eventide_rolled_back_a_failed_write_and_a_completed_one(
+def test_hudi_continues_after_eventide_rolled_back_a_failed_and_a_completed_write(
     name: str, tmp_path: Path, judge: HudiJudge
 ) -> None:
     path, twin = golden.unpack(name, tmp_path / "ours"), golden.unpack(name, tmp_path / "twin")

@@ -106,7 +106,7 @@ def test_the_readers_that_group_blocks_by_instant_are_known(
 
 @pytest.mark.parametrize("version", [6, 9])
 @pytest.mark.parametrize(("hours", "cut"), [(6, "exact"), (20, "exact"), (20, "file")])
-def test_the_next_compaction_mends_a_slice_whose_carried_delete_has_the_instant_of_a_left_over(
+def test_a_compaction_mends_a_slice_whose_carried_delete_ties_with_a_left_over(
     hours: int, cut: Literal["exact", "file"], version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = make(tmp_path / "t", version)

@@ -2,9 +2,9 @@
 
 1. Stock Hudi restores a table of version 6 to a savepoint, and leaves the blocks of the writes that it undid.
 
-Hudi 1.1.1 upgrades the table first. Its restore then looks for log files that are named by the undone writes, but those of
-version 6 are named by their slice.
-2. On version 9, it refuses to undo a compaction whose instant is earlier than that of a write that is left. eventide undoes
+Hudi 1.1.1 upgrades the table first. Its restore then looks for log files that are named by the undone writes, but
+version 6 names them by their slice.
+2. On version 9, it refuses to undo a compaction whose instant is earlier than a write that is left. eventide undoes
 both, also after stock's restore has failed.
 """
 

@@ -220,7 +220,7 @@ class Turns:
 
 @pytest.mark.proof
 @pytest.mark.campaign
-def test_two_writers_and_a_compactor_under_a_lock_in_zookeeper_lose_nothing_on_version_6(
+def test_two_writers_and_a_compactor_with_a_zookeeper_lock_lose_nothing_on_version_6(
     tmp_path: Path, judge_015: HudiJudge, zookeeper: ZookeeperServer
 ) -> None:
     """Version 6 loses rows where a lock is missing: a write may log into a slice that a compaction has replaced."""

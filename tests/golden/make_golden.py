@@ -34,7 +34,7 @@ FAILING_VALIDATOR = {
     "hoodie.precommit.validators.single.value.sql.queries": "select count(*) from <TABLE_NAME>#-1",
 }
 CLUSTERING = "hoodie.clustering.plan.strategy.small.file.limit=100000000"
-# Hudi 0.15 loses the order of late rows in a compaction that isn't told this.
+# Hudi 0.15 loses the order of late rows in a compaction without these options.
 ORDERING = ("hoodie.payload.ordering.field", "hoodie.payload.event.time.field")
 SQL_TYPES = {pa.string(): "string", pa.int64(): "bigint", pa.float64(): "double"}
 # The table versions that a Hudi reads; later ones read all.

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from support.pasts.releases import RELEASES, ROOT
+from support.run.real_parts import require_or_skip
 
 
 @pytest.fixture(scope="session", params=RELEASES, ids=lambda release: release.name)
@@ -21,7 +22,7 @@ def packages(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     words = ["git", "archive", "--format=zip", "-o", str(archive), commit]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False) if shutil.which("git") else None
     if done is None or done.returncode != 0:
-        pytest.skip(
+        require_or_skip(
             f"git has no commit {commit}, which made the tables of {request.param.name}, as in a clone without history"
         )
     with zipfile.ZipFile(archive) as source:

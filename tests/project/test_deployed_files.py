@@ -20,6 +20,7 @@ from eventide_core.service.common.facts.compaction_history import KeptBytes, Pas
 from eventide_core.service.query.metrics import table_metrics
 from eventide_core.table.settings.metadata_table import MetadataTableStatus
 from eventide_core.table.timeline.instant import instant_epoch_ms
+from support.run.real_parts import require_or_skip
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 NAME = re.compile(r"\beventide_(\w+)")
@@ -109,8 +110,9 @@ def test_a_deployed_service_has_options_that_exist(words: list[str]) -> None:
         assert not word.startswith("--option=") or key in {name for option in all_options() for name in option.names}
 
 
-@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="needs systemd-analyze")
 def test_systemd_takes_the_unit(tmp_path: Path) -> None:
+    if shutil.which("systemd-analyze") is None:
+        require_or_skip("systemd-analyze is missing here: apt-get install systemd")
     unit = tmp_path / "eventide@.service"
     text = (DEPLOY / "systemd" / unit.name).read_text()
     unit.write_text(text.replace("/opt/eventide/bin/eventide", sys.executable))  # it has to be there

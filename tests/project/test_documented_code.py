@@ -33,8 +33,8 @@ PAGES = [
     if CODE.search(page.read_text(encoding="utf-8"))
 ]
 BY_DEFAULT = ("README", "quickstart", "python", "spark", "testing", "catalog")
-# A story that begins with nothing. The blocks of each other page meet one table, as their reader does; those of the README
-# are samples.
+# A story that begins with nothing. The blocks of each other page meet one table, as their reader does; the README's are
+# samples.
 STORY = "quickstart.md"
 SAMPLES = "README.md"
 AFTER_THE_STORY = ("windows.md",)

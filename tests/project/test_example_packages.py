@@ -4,10 +4,11 @@ import json
 import os
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+
+from support.run.child_processes import bundled_pip
 
 ROOT = Path(__file__).parents[2]
 LIFE = """
@@ -29,12 +30,11 @@ assert table.verify().ok
 
 @pytest.mark.slow
 def test_the_example_of_a_storage_works_as_an_installed_package(tmp_path: Path) -> None:
-    if find_spec("pip") is None:
-        pytest.skip("this environment has no pip")
     target = tmp_path / "env"
     offline = ("--quiet", "--no-index", "--no-deps", "--no-build-isolation", "--target", str(target))
+    with_pip = {**os.environ, "PYTHONPATH": os.pathsep.join([str(bundled_pip()), *sys.path])}
     example = str(ROOT / "examples" / "fsspec_store")
-    subprocess.run([sys.executable, "-m", "pip", "install", example, *offline], check=True)
+    subprocess.run([sys.executable, "-m", "pip", "install", example, *offline], env=with_pip, check=True)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(target), *sys.path])}
     subprocess.run([sys.executable, "-c", LIFE], env=environment, check=True)
     checked = subprocess.run(

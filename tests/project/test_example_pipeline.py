@@ -66,7 +66,7 @@ def killed(directory: Path, kills: int, seed: int) -> World:
 
 
 @pytest.mark.slow
-def test_the_pipeline_reports_what_the_oracle_does_and_the_end_is_as_fresh_as_the_raw_data(tmp_path: Path) -> None:
+def test_the_pipeline_reports_what_the_oracle_does_and_ends_as_fresh_as_the_raw_data(tmp_path: Path) -> None:
     world = World(tmp_path, 1)
     for _ in range(6):
         world.advance()

@@ -13,7 +13,7 @@ from eventide import Table, UnsupportedTableError
 from eventide_adapters.storage.memory import MemoryFile
 from eventide_core.service.compaction.compact_slice import RESULT_FOOTER_KEY
 from eventide_core.table.files.own_file import VERSION, decoded_own
-from support.pasts.releases import made, opened
+from support.pasts.releases import made, mark_hours, opened
 from support.tables.hourly import at, rows
 
 LATER = VERSION + 1
@@ -40,6 +40,11 @@ def _compact(table: Table) -> object:
     return table.compact(before=at(3))
 
 
+def _withdraw_a_marker(table: Table) -> object:
+    table.upsert(rows(1.25))
+    return mark_hours(table)
+
+
 OWN_FILES = (
     OwnFile("dead_compaction_v6", ".outcome", Table.resume),
     OwnFile("dead_compaction_v9", ".outcome", Table.resume),
@@ -50,8 +55,12 @@ OWN_FILES = (
     OwnFile("windows_half_done", ".json", _take_a_window),
     OwnFile("windows_half_done", ".view", _take_a_window),
     OwnFile("sources", "/derived", lambda table: table.upsert(rows(6), sources={"orders": at(6)})),
+    OwnFile("done_markers", "/_SUCCESS", _withdraw_a_marker),
+    OwnFile("rebuild_unfinished", ".being_made", lambda table: table.upsert(rows(6))),
     OwnFile("repair_undone", "repair.json", Table.undo_repair, without=("/undoing", "/undone")),
 )
+
+EMPTY = (".undone", ".attempt", ".being_made")
 
 
 def _changed(data: bytes, change: Callable[[dict[str, Any]], dict[str, Any]]) -> bytes:
@@ -87,7 +96,7 @@ def test_a_file_of_a_later_version_is_refused_with_its_path_and_cure(own: OwnFil
     )
 
 
-@pytest.mark.parametrize("own", [own for own in OWN_FILES if own.path not in (".undone", ".attempt")], ids=str)
+@pytest.mark.parametrize("own", [own for own in OWN_FILES if own.path not in EMPTY], ids=str)
 def test_a_file_without_a_version_is_read_as_of_version_1(own: OwnFile) -> None:
     def without(document: dict[str, Any]) -> dict[str, Any]:
         assert document.pop("version") == 1

@@ -1,6 +1,6 @@
 """Services whose clock has jumped back or far ahead, jumps while they run, or stands still so that instants tie.
 
-Instants are taken above all that exist, whatever the clock says. Whether another process lives is told by the clock, so
+Instants are taken above all that exist, whatever the clock says. Whether another process lives is judged by the clock, so
 what died may be undone late; but no row is lost or made up, and the same again, by a right clock, ends what was begun.
 """
 
@@ -72,6 +72,6 @@ def test_a_clock_that_jumps_costs_an_error_at_most(action: str, jump: str, layou
 
 
 def times(bench: Bench) -> list[str]:
-    """All times that completed actions say, in order; that of a savepoint is its commit's."""
+    """All times that completed actions say, in order; a savepoint has its commit's."""
     timeline = bench.process().state().timeline
     return sorted({time for i in timeline.completed for time in (i.requested_time, i.completion_time) if time})

@@ -15,7 +15,7 @@ from support.pasts.compaction_cells import TALLY, check_reach
 pytestmark = pytest.mark.slow
 
 
-def test_a_write_that_fails_or_whose_reply_is_lost_or_that_is_sent_twice_does_no_harm(case: Case) -> None:
+def test_a_write_that_fails_or_loses_its_reply_or_is_sent_twice_does_no_harm(case: Case) -> None:
     for protocol, start in ((execute(case.instant), case.scheduled), (roll_back(case.instant), case.scheduled)):
         for fault, operation, left, failure in faults(case.bench, start, protocol):
             TALLY.add("faults")
@@ -23,7 +23,7 @@ def test_a_write_that_fails_or_whose_reply_is_lost_or_that_is_sent_twice_does_no
             if failure is None:
                 assert status != "pending", f"{fault} at {operation} was not noticed"
             if fault is Fault.REPLY_LOST and status == "completed":
-                assert failure is None, f"the compaction has completed, but the user was told {failure}"
+                assert failure is None, f"the compaction has completed, but the user got {failure}"
             case.finish(left.after_the_lock_expired())
 
 

@@ -132,7 +132,7 @@ def test_a_compaction_that_changes_no_done_window_moves_no_marker(world: World) 
 
 
 def begun() -> tuple[World, Moment]:
-    """Two windows are done; late data of the first waits, that of the second is in, and a third one is closed."""
+    """Two windows are done; late data of the first waits, the second's is in, and a third one is closed."""
     world = World()
     world.mark()
     world.story.commit((put("in", 1300, "late"),))

@@ -119,7 +119,7 @@ def test_where_headers_tell_each_log_is_opened_once_and_no_block_is_decoded(monk
     assert opened(storage) == dict.fromkeys(told.logs() - left_over, 1)
 
 
-def test_log_files_without_statistics_are_read_once_per_process_until_a_compaction_leaves_them_over() -> None:
+def test_log_files_without_statistics_are_read_once_per_process_until_left_over() -> None:
     told = Told("costs of neither", NEITHER)
     told.write(130)
     application, storage = told.process()

@@ -86,7 +86,7 @@ class Replay:
         create(self.bench.storage, layout.table)
 
     def commit(self) -> str:
-        """One more of the stream, by a writer that tells event times in headers and stats, or by one that does not."""
+        """One more of the stream, by a writer that records event times in headers and stats, or by one that does not."""
         self.now_ms += COMMIT_MS
         changes = tuple(self._change() for _ in range(self.chance.randint(1, 5)))
         reflects = str(self.chance.random() < 0.5)
@@ -206,9 +206,7 @@ class Replay:
 
 @pytest.mark.parametrize("cut", list(CutMode))
 @pytest.mark.parametrize("version", [6, 9])
-def test_everything_before_the_watermark_is_in_the_read_optimized_table_after_every_step(
-    version: int, cut: CutMode
-) -> None:
+def test_after_every_step_the_read_optimized_table_has_all_before_the_watermark(version: int, cut: CutMode) -> None:
     for seed in range(tries(test=1, proof=1)):
         replay = Replay(version, cut, random.Random(f"{version} {cut} {seed}"))
         saved = ""

@@ -105,6 +105,6 @@ def test_a_log_file_whose_blocks_are_read_has_the_headers_that_it_states() -> No
     data = files_of(table)[path]
     for end in range(0, len(data), max(1, len(data) // 400)):
         storage = in_memory(path, data[:end])
-        blocks = [placed.block for placed in read_headers(storage, path, end, is_strict=False)]
+        blocks = [placed.block for placed in read_headers(storage, path, end)]
         assert [block.offset for block in blocks] == sorted({block.offset for block in blocks})
         assert not blocks or blocks[-1].end == end

@@ -30,7 +30,7 @@ LEAVING = re.compile(r"\.hoodie/\.(temp|heartbeat)/[0-9]{14,20}")
 
 
 def is_harmless(path: str) -> bool:
-    """Whether by every reading the path is that of a data file of a partition, or of what a write leaves beside them.
+    """Whether by every reading the path names a data file of a partition, or what a write leaves beside them.
 
     One reading takes a backslash for a slash.
     """
@@ -71,7 +71,7 @@ def test_there_are_more_than_two_hundred_texts_of_every_kind() -> None:
 
 
 @pytest.mark.parametrize("field", FIELDS, ids=str)
-def test_a_path_in_a_stored_document_is_refused_or_stays_within_the_data_of_the_table(field: PathField) -> None:
+def test_a_path_in_a_stored_document_is_refused_or_stays_within_the_tables_data(field: PathField) -> None:
     assert answer(field, field.proper) == "harmless", "what belongs there is believed"
     answers = Counter(answer(field, filled(text, field.proper)) for text in ALL)
     for kind, count in answers.items():

@@ -1,7 +1,7 @@
 """A write interrupted at every one of its own writes, held to the invariants I1 to I14, and continued from.
 
 Beside another writer, or a scheduling, snapshot and time travel alone are checked: on version 6 the logs of two writers may
-lie in another order than their instants, which is what the oracle goes by, and it is not told of the compaction here. So I11
+lie in another order than their instants, which is what the oracle goes by, and it knows of no compaction here. So I11
 and I13, which speak of pending plans, say nothing; compactions are held to them by test_execute_crashes.py.
 """
 
@@ -81,7 +81,7 @@ def test_a_write_whose_storage_fails_or_loses_a_reply_is_whole_or_not_there(case
         if failure is None:
             assert seen == (WRITTEN,), f"{fault} at {operation}"
         elif fault is Fault.REPLY_LOST:
-            assert not seen, f"the write has completed, but the user was told {failure!r}"
+            assert not seen, f"the write has completed, but the user got {failure!r}"
         later = left.after_the_lock_expired().later(HEARTBEAT_EXPIRY_MS)
         again, failure = case.bench.attempt(later, ingest(RIVAL))
         assert failure is None

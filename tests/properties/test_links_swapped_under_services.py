@@ -2,7 +2,7 @@
 
 Before each of its storage operations in turn that has to do with the place: a partition, the timeline, or a file that the
 service removes. Outside lies the like of all that is in the table, and none of it may be touched. What happens between the
-system calls of one operation is told in tests/adapters/storage/local/test_swapped_links.py.
+system calls of one operation is tested in tests/adapters/storage/local/test_swapped_links.py.
 """
 
 import os

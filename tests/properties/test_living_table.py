@@ -69,7 +69,7 @@ def test_a_savepoint_does_not_keep_what_a_pending_compaction_has_made(death: int
 
 
 @pytest.mark.parametrize("death", range(5, 10))
-def test_a_savepoint_does_not_keep_what_a_write_that_died_has_put_beside_a_pending_compaction(death: int) -> None:
+def test_a_savepoint_does_not_keep_files_of_a_dead_write_beside_a_pending_compaction(death: int) -> None:
     """In version 6 its log is in the slice that the compaction begins, and goes with that when a restore undoes it."""
     table = living(6)
     table.write((put("k0", 5, "merged"),))
@@ -187,7 +187,7 @@ def test_freshness_does_not_count_records_that_were_rolled_back(version: int) ->
 
 
 @pytest.mark.parametrize("version", [6, 9])
-def test_freshness_does_not_count_what_was_rolled_back_once_the_timeline_has_forgotten(version: int) -> None:
+def test_freshness_does_not_count_rolled_back_records_once_the_rollback_is_archived(version: int) -> None:
     """Archived, neither the write nor its rollback is on the timeline of version 6, whose readers take it for committed."""
     table = living(version)
     table.write((put("k0", 6, "merged"),))
@@ -203,8 +203,8 @@ def test_freshness_does_not_count_what_was_rolled_back_once_the_timeline_has_for
     table.inspect(whole=True)
 
 
-def test_verify_knows_what_was_rolled_back_by_its_command_block_once_the_timeline_has_forgotten() -> None:
-    """In version 6 the log stays, and an archived rollback leaves nothing else that tells it from a committed one."""
+def test_verify_knows_rolled_back_blocks_once_the_rollback_is_archived() -> None:
+    """In version 6 the log stays, and an archived rollback leaves nothing else that shows it was never committed."""
     table = living(6)
     table.write((put("k0", 5, "rolled back"),))
     table.undo_last()
@@ -217,7 +217,7 @@ def test_verify_knows_what_was_rolled_back_by_its_command_block_once_the_timelin
     table.inspect(whole=True)
 
 
-def test_time_travel_to_a_cleaned_slice_is_refused_though_a_link_keeps_one_of_its_log_files() -> None:
+def test_time_travel_to_a_cleaned_slice_is_refused_though_a_link_keeps_a_log_file() -> None:
     """Without its base file, what is left of the old slice looks like the beginning of its file group."""
     table = living(9, LinkChoice.SYMLINK)
     table.write((put("k1", 2, "merged"),))
@@ -294,7 +294,7 @@ def test_the_last_write_before_the_archived_ones_is_not_undone(version: int) -> 
 
 
 @pytest.mark.parametrize("version", [6, 9])
-def test_a_late_record_written_beside_a_plan_is_missing_from_it_while_its_compaction_is_undone(version: int) -> None:
+def test_a_late_record_beside_a_plan_is_missing_while_its_compaction_is_undone(version: int) -> None:
     """The plan is pending again until then, and was right when it was made."""
     for death in range(12):
         table = living(version)
@@ -354,7 +354,7 @@ def test_the_instant_of_a_write_that_was_rolled_back_is_never_taken_by_a_compact
 
 
 @pytest.mark.parametrize("action", [Action.LOG_COMPACTION, Action.CLUSTERING])
-def test_a_run_names_the_instant_of_an_action_that_eventide_does_not_run_and_never_suggests_to_run_it(
+def test_a_run_names_the_instant_of_a_foreign_action_and_never_suggests_to_run_it(
     action: Action,
 ) -> None:
     table = living(9)

@@ -1,4 +1,4 @@
-"""The keys of lost and damaged files: exactly those that no query shows any longer, or none if nothing tells them."""
+"""The keys of lost and damaged files: exactly those that no query shows any longer, or none if nothing shows them."""
 
 import json
 from pathlib import Path

@@ -93,7 +93,7 @@ def test_a_false_count_of_rows_is_found(version: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", [6, 9])
-def test_false_statistics_of_columns_and_partitions_skip_no_row_and_move_no_watermark(
+def test_false_column_and_partition_statistics_skip_no_row_and_move_no_watermark(
     version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = _made(tmp_path / "t", version)

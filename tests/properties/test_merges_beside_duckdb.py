@@ -56,7 +56,7 @@ def _random_rows(chance: random.Random, count: int, ms: int) -> pa.Table:
 
 
 def _merge_into(words: dict[str, Any]) -> str:
-    """The same merge in DuckDB's words. `words` are those of Table.merge."""
+    """The same merge in DuckDB's words. `words` are the arguments of Table.merge."""
     clauses: list[str] = []
     for name, head in (
         ("when_matched_delete", "when matched{} then delete"),

@@ -120,7 +120,7 @@ def test_an_overwrite_whose_storage_fails_or_loses_a_reply_is_whole_or_not_there
         seen = case.shown(left)
         assert seen == case.new if failure is None else seen in (case.old, case.new), f"{fault} at {operation}"
         if fault is Fault.REPLY_LOST and failure is not None:
-            assert seen == case.old, f"it has completed, but the user was told {failure!r}"
+            assert seen == case.old, f"it has completed, but the user got {failure!r}"
         case.check_continues(left, seen)
 
 

@@ -185,7 +185,7 @@ def _write(others: Others) -> None:
 @pytest.mark.parametrize(
     "layout", [pytest.param(WITH_METADATA_TABLE[0], marks=pytest.mark.broad), WITH_METADATA_TABLE[1]]
 )
-def test_a_rebuild_that_wakes_up_leaves_a_metadata_table_that_nobody_reads_or_that_is_whole(
+def test_a_rebuild_that_wakes_up_leaves_a_metadata_table_that_is_unread_or_whole(
     layout: Layout, meanwhile: Callable[[Others], None]
 ) -> None:
     """Others wrote without a metadata table, and made another one, whose files have the names of the sleeper's."""

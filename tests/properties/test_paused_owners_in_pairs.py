@@ -91,7 +91,8 @@ def test_two_processes_that_sleep_over_the_same_verb_harm_nobody(layout: Layout,
     for woken in twice.wakings(Kind.FINISH):
         for pair in pairs(twice.bench, twice.start, twice.run, _Numbered(woken.number), twice.again, ASLEEP_MS):
             places += 1
-            problems += [f"{woken.number} {woken.operation.path}, then {said}" for said in _problem(twice, pair)]
+            found = _problem(twice, pair, are_alike=True)
+            problems += [f"{woken.number} {woken.operation.path}, then {said}" for said in found]
     reached("two of the same verb paused at once", places)
     assert places > 10
     assert not problems, f"{len(problems)} of {places} places:\n" + "\n".join(problems)
@@ -105,10 +106,13 @@ class _Numbered:
         return number == self.number
 
 
-def _problem(of: Scene, pair: Pair, written: tuple[Commit, ...] = ()) -> list[str]:
-    """What is wrong after both ended, in words; nothing if nothing is."""
-    woken = Woken(pair.number, pair.operation, pair.moment, pair.first, written, has_begun=False)
-    if of.own == () and pair.second is None:
+def _problem(of: Scene, pair: Pair, written: tuple[Commit, ...] = (), *, are_alike: bool = False) -> list[str]:
+    """What is wrong after both ended, in words; nothing if nothing is. `are_alike`: both do the same."""
+    is_unfinished = pair.second is not None
+    woken = Woken(
+        pair.number, pair.operation, pair.moment, pair.first, written, has_begun=False, leaves_restores=is_unfinished
+    )
+    if pair.second is None and (are_alike or of.own == ()):
         woken = replace(woken, failure=None)  # one of the two has done it
     problem = of.wrong(woken)
     if problem is None:

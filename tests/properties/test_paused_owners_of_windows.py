@@ -32,7 +32,7 @@ Window = tuple[int, frozenset[tuple[object, ...]]]
 
 @dataclass(slots=True)
 class Taken:
-    """The windows that runners of one consumer were given, and those of which they were told that they are done.
+    """The windows that runners of one consumer were given, and the ones that were confirmed to them as done.
 
     Corrections are left out: they come whenever a key of a done window moves on.
     """

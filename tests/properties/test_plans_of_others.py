@@ -277,7 +277,7 @@ def test_an_engine_that_dies_while_it_rolls_an_attempt_back_leaves_a_plan_to_run
         assert case.check(without_strays(case, done)) == "completed", f"write {number}"
 
 
-def test_a_rollback_of_another_engines_attempt_that_takes_eventides_files_along_ends_in_one_commit(case: Case) -> None:
+def test_another_engines_rollback_that_takes_eventides_files_too_ends_in_one_commit(case: Case) -> None:
     """One engine has begun the plan beside eventide and died; the next one rolls that back by all markers, and dies, too."""
     steps = writes_of(case.bench, case.scheduled, execute(case.instant))
     locked = max(n for n, step in enumerate(steps) if (step.kind, step.path) == ("put_if_absent", LOCK_PREFIX))
@@ -360,7 +360,7 @@ BROKEN: tuple[tuple[Callable[[pytest.MonkeyPatch], None], int, Callable[[Case], 
     (
         _the_base_files_are_not_looked_at,
         6,
-        test_a_rollback_of_another_engines_attempt_that_takes_eventides_files_along_ends_in_one_commit,
+        test_another_engines_rollback_that_takes_eventides_files_too_ends_in_one_commit,
     ),
     (
         _the_markers_stay_at_the_commit,

@@ -154,7 +154,7 @@ def live(table: Table, history: list[tuple[str, Any]]) -> list[str]:
 
 
 def sorted_rows(found: pa.Table) -> list[str]:
-    return sorted(map(repr, found.to_pylist()))  # NaN is no other NaN, but their texts are one
+    return sorted(map(repr, found.to_pylist()))  # NaN never equals another NaN, but their texts are equal
 
 
 def hold(query: Rows, row_filter: Any) -> None:

@@ -1,4 +1,4 @@
-"""Each damage of support.faults.damages is repaired, so that the rows are those of before, or it is said that it isn't;
+"""Each damage of support.faults.damages is repaired, so that the rows are as before, or it is reported that it isn't;
 a repair that is interrupted anywhere is completed by the next one; and an undo brings every byte back.
 """
 
@@ -45,7 +45,7 @@ WHOLE: set[Callable[[Damaged], None]] = {
     damages.orphaned_base_file,
     damages.second_base_file_in_one_place,
     damages.orphaned_log,
-    damages.leavings_of_a_rollback_that_knows_no_left_overs,
+    damages.copies_after_a_rollback_that_knows_no_left_overs,
     damages.partition_without_its_mark,
     damages.unreadable_commit,
     damages.compaction_without_a_plan,
@@ -235,7 +235,7 @@ def test_each_damage_is_repaired_or_named(
         assert done.verification.ok
         assert done.unrepaired == ()
         assert len(done.backups) >= 1
-        if damage is not damages.leavings_of_a_rollback_that_knows_no_left_overs:
+        if damage is not damages.copies_after_a_rollback_that_knows_no_left_overs:
             assert rows_of(bench.process()) == rows
     else:
         assert not done.verification.ok

@@ -1,4 +1,4 @@
-"""Repairs of tables that Hudi wrote, broken off at each write: the next one ends them, and the rows are those of before."""
+"""Repairs of tables that Hudi wrote, broken off at each write: the next one ends them, and the rows are as before."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress

@@ -99,7 +99,7 @@ def test_an_update_that_is_lost_in_some_orders_is_found_and_its_order_reported()
 def test_who_takes_the_lock_first_loses_no_update() -> None:
     explored = Explored()
     assert _left(ends([adds_one_alone, adds_one_alone], explored)) == {b"2"}
-    assert explored.interleavings == 2, "no operation comes between those of one who has the lock"
+    assert explored.interleavings == 2, "no operation comes between two operations of the lock's owner"
 
 
 def test_each_actor_sees_the_errors_of_its_own_operations() -> None:

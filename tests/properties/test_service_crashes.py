@@ -135,7 +135,7 @@ def test_a_writer_continues_after_any_crash_of_a_service(past: Past) -> None:
 
 
 @cells(SERVICES)
-def test_a_write_that_fails_or_whose_reply_is_lost_or_that_is_sent_twice_does_no_harm(past: Past) -> None:
+def test_a_write_that_fails_or_loses_its_reply_or_is_sent_twice_does_no_harm(past: Past) -> None:
     for fault, operation, left, failure in faults(past.bench, past.start, past.run):
         if past.is_seamless:
             check_rows(past, left, past.after.snapshot())

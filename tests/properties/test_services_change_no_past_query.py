@@ -1,7 +1,7 @@
 """Random lives of a table: no service changes the answer of a query of the past (I3, I4).
 
 Before and after each service the table is asked for every commit by time travel, and for every span between two instants,
-those of compactions too, by an incremental query. From a span, a late version that lost may vanish, as after Hudi's own
+of compactions too, by an incremental query. From a span, a late version that lost may vanish, as after Hudi's own
 compaction: no row that is current, or was at the span's end.
 """
 
@@ -166,7 +166,7 @@ def test_services_change_no_answer_of_a_past_query(layout: Layout, cut: CutMode)
     assert services > 10
 
 
-def test_an_increment_after_a_compaction_shows_what_an_open_write_added_to_the_slice_below_it() -> None:
+def test_an_increment_after_a_compaction_shows_what_an_open_write_added_below_it() -> None:
     """On version 6, the compaction leaves it over: of the span's log files, this one alone is in the old slice."""
     table = Unwatched(Layout(6, Order.EVENT_TIME), LinkChoice.COPY, "services")
     table.write((put("k0", 0, "base"), put("k1", 0, "base")))

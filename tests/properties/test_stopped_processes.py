@@ -1,6 +1,6 @@
 """A real process that is stopped by a signal before a change of the timeline, until others have gone on, harms nobody.
 
-The pauses before all changes are those of test_paused_owners.
+The pauses before all changes are in test_paused_owners.
 """
 
 from pathlib import Path

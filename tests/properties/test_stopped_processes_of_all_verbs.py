@@ -1,7 +1,7 @@
 """A real process of any verb that is stopped by a signal before it makes a file, until others have gone on, harms nobody.
 
 The others undo what it left, run its plan, or call the same verb again; then they write, compact, clean and archive. The
-pauses before all writes are those of test_paused_owners_of_all_verbs.
+pauses before all writes are in test_paused_owners_of_all_verbs.
 """
 
 from collections.abc import Callable, Iterator

@@ -58,7 +58,7 @@ LOST: list[tuple[Callable[[Damaged], None], set[str], set[str]]] = [
 def test_a_lost_completed_file_is_found_where_other_files_show_it(
     damage: Callable[[Damaged], None], on_6: set[str], on_9: set[str], written: tuple[Bench, Moment, Damaged]
 ) -> None:
-    """A log file of version 6 doesn't show whether its write has completed: a plan names those of dead writers, too."""
+    """A log file of version 6 doesn't show whether its write has completed: a plan names log files of dead writers, too."""
     bench, moment, table = written
     table = replace(table, files=dict(moment.files))
     damage(table)
@@ -121,7 +121,7 @@ def test_a_missing_file_is_found_by_the_savepoint_and_the_plan_that_need_it(vers
 
 
 def test_a_late_record_that_its_write_stat_hides_is_found_by_reading_records() -> None:
-    """The commit says that its stats are those of this field; the planner and the watermark then believe them."""
+    """The commit says that its stats are of this field; the planner and the watermark then believe them."""
     bench = Bench("verify-damages", {**OPTIONS, EVENT_TIME_FIELD: "ms"})
     story = Story.begin(replace(LAYOUTS[9], has_block_event_times=True), bench.storage, bench.clock)
     story.commit((put("k0", 1, "base"),))
@@ -209,7 +209,7 @@ def test_what_dead_writers_left_is_reported_and_is_no_damage() -> None:
     bench.clock.sleep(3_600_000)
     found = verified(bench, bench.moment())
     assert found.ok, told(found)
-    remarks = " ".join(next(check.remarks for check in found.checks if check.name == "leavings"))
+    remarks = " ".join(next(check.remarks for check in found.checks if check.name == "abandoned-files"))
     assert pending.instant in remarks
     assert "20200101000000000: markers or a heartbeat" in remarks
 

@@ -170,7 +170,7 @@ def test_records_of_a_writer_that_had_not_seen_the_plan_are_left_over(order: Ord
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_a_merged_delete_still_beats_an_older_record_of_a_writer_that_had_not_seen_the_plan(
+def test_a_merged_delete_still_beats_an_older_record_of_a_writer_unaware_of_the_plan(
     order: Order,
 ) -> None:
     table = living(order, deletes=True)
@@ -231,7 +231,7 @@ def test_without_a_gap_it_is_busy_and_names_the_writes(order: Order) -> None:
 @pytest.mark.parametrize("has_metadata_table", [False, True])
 @pytest.mark.parametrize("cut", list(CutMode))
 @pytest.mark.parametrize("order", ORDERS)
-def test_where_no_other_engine_runs_plans_it_is_planned_beside_writes_that_leave_no_gap(
+def test_an_exclusive_table_is_planned_beside_writes_that_leave_no_gap(
     order: Order, cut: CutMode, has_metadata_table: bool
 ) -> None:
     table = living(order, cut, is_exclusive=True, has_metadata_table=has_metadata_table)
@@ -276,7 +276,7 @@ class AtTheMerge(NoProgress):
 
 
 @pytest.mark.parametrize(("has_metadata_table", "has_heartbeat"), [(False, False), (True, False), (True, True)])
-def test_nothing_is_committed_to_a_metadata_table_while_a_writer_without_the_lock_is_beginning(
+def test_the_metadata_table_gets_no_commit_while_a_writer_without_the_lock_begins(
     has_metadata_table: bool, has_heartbeat: bool
 ) -> None:
     """A writer of Hudi 0.15 fails where the metadata table gets a later commit before it puts its inflight file."""

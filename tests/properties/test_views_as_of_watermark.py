@@ -189,7 +189,7 @@ def test_a_tag_names_one_commit_and_a_commit_has_one_tag(days: Kept) -> None:
             days.table.tag(name)
 
 
-def test_a_view_of_a_back_dated_compaction_has_what_was_requested_after_its_instant_and_completed_before_it() -> None:
+def test_a_back_dated_compactions_view_has_writes_requested_after_its_instant() -> None:
     """The write that is left over in one slice made the base file of another one."""
     kept = Kept(9, CutMode.FILE).commit((put("a", 1, "base"),), (put("a", 10, "one"),))
     kept.commit((put("a", 110, "two"), put("d", 20, "two", partition="b")))
@@ -253,7 +253,7 @@ def test_an_exact_cut_is_reached_where_the_view_is_exact_whatever_made_it(versio
 
 
 @pytest.mark.parametrize("version", [6, 9])
-def test_an_exact_cut_over_rows_that_a_writer_put_into_a_base_file_says_so_when_it_is_repeated(version: int) -> None:
+def test_a_repeated_exact_cut_says_that_a_base_file_has_rows_beyond_it(version: int) -> None:
     kept = Kept(version).commit((put("a", 1, "base"), put("d", 120, "two", partition="b")))
     kept.commit((put("a", 20, "one"),))
     kept.compact(100)

@@ -42,7 +42,7 @@ def before(cut_ms: int) -> Protocol:
 
 
 def written_to(moment: Moment, start: Moment) -> set[str]:
-    """Files that differ, but those of the lock and its trial of the storage."""
+    """Files that differ, except for the files of the lock and of its trial of the storage."""
     changed = set(moment.files.keys() ^ start.files.keys())
     changed |= {path for path in moment.files.keys() & start.files.keys() if moment.files[path] != start.files[path]}
     return {path for path in changed if not path.startswith(LOCK_PREFIX)}

@@ -322,7 +322,7 @@ def test_two_runners_never_get_one_window_both(world: World) -> None:
         second.done()
 
 
-def test_a_runner_gets_back_what_its_name_holds_and_takes_nothing_that_another_took_meanwhile(world: World) -> None:
+def test_a_runner_gets_its_own_windows_back_and_takes_none_that_another_took(world: World) -> None:
     windows = world.table.windows("1s", "billing")
     first, again = windows.take("ours"), windows.take("ours")
     assert first is not None
@@ -357,7 +357,7 @@ def test_a_runner_that_slept_while_others_went_on_gets_nothing(world: World) -> 
         assert len(names) <= 2
 
 
-def test_a_window_is_done_although_another_runner_goes_on_before_the_check_of_the_put(world: World) -> None:
+def test_a_window_is_done_although_another_runner_acts_before_the_put_is_checked(world: World) -> None:
     """After each put of one runner, another takes and ends what is due: together they end each window once."""
     start = world.bench.moment()
     ended_by_both = 0

@@ -177,9 +177,7 @@ def test_each_compaction_updates_the_dataset_that_the_options_name(trips: Table,
     assert urn == "urn:li:dataset:(urn:li:dataPlatform:hudi,eu.Lake.Rides,PROD)"
 
 
-def test_a_refused_token_and_a_server_that_is_gone_are_typed_errors_without_the_token(
-    trips: Table, datahub: DataHub
-) -> None:
+def test_a_refused_token_and_a_server_that_is_gone_are_errors_without_the_token(trips: Table, datahub: DataHub) -> None:
     wrong = Table.open(trips.uri, {**trips.options, TOKEN_KEY: "wrong-" + TOKEN})
     with pytest.raises(CatalogError, match=r"401.*check its address and the token") as refused:
         wrong.sync("datahub")

@@ -119,7 +119,7 @@ def test_hudi_goes_on_after_a_compaction_as_without_it(
     optimized = rows(judge.read(path, "read_optimized"))
     assert rows(table.read_optimized().to_arrow()) == optimized != before
     assert [row for row in before if row[2] < T_MS] == [row for row in optimized if row[2] < T_MS and row in before]
-    # A late row that has lost is no change any more, as after Hudi's own compaction.
+    # A late row that has lost is no longer a change, as after Hudi's own compaction.
     current = set(rows(written.filter(pc.field("_hoodie_commit_time") > first)))
     assert current <= set(rows(judge.read(path, "incremental", begin=first))) <= set(changes)
     assert table.verify(deep=True).ok

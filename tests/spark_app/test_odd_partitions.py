@@ -1,4 +1,4 @@
-"""Partitions of every form: each is told by its path and has its own freshness, and filters go by the values of its rows."""
+"""Partitions of every form: each has its path and its own freshness, and filters go by the values of its rows."""
 
 from pathlib import Path
 

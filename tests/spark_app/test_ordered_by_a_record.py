@@ -67,7 +67,7 @@ def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """Its last log, and no other, lies at and after 300 ms."""
     path = tmp_path / "t"
     options = {BUCKETS: 1, CLOCK_SKEW_MS: "1", "eventide.log.event.times": "false"}
-    options["hoodie.write.track.event.time.watermark"] = "false"  # else the ranges would be those of the other field
+    options["hoodie.write.track.event.time.watermark"] = "false"  # else the ranges would be the other field's
     table = Table.create(
         str(path), schema=json.dumps(AVRO), record_key="id", event_time="at", version=request.param, options=options
     )

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Final, cast
 
 from eventide_adapters.entry_points import Adapters, loaded
 from eventide_adapters.lock.file_system_based import FileSystemBasedLock
 from eventide_core.config import LOCK_PROVIDER, Options
 from eventide_core.errors import ConfigError, NotAHudiTableError
-from eventide_core.ports import Clock, Lease, Storage, TableLock
+from eventide_core.ports import Clock, Lease, Storage, TableLock, Tracer
 from eventide_core.table.settings.properties import parse_properties, settings_text
 
 LOCKS: Final = Adapters(
@@ -58,6 +59,18 @@ def open_lock(provider: str | None, storage: Storage, options: Options, clock: C
         f"({_HUDI_PACKAGE}StorageBasedLockProvider), to {', '.join(others)}, or plug in the lock that the "
         f'other writers use as MODULE:FACTORY, or as a package with an entry point of "{LOCKS.group}"'
     )
+
+
+@dataclass(frozen=True, slots=True)
+class TracedLock:
+    """ports.TableLock over another one. Waits for it are spans of the trace."""
+
+    lock: TableLock
+    tracer: Tracer
+
+    def acquire(self) -> Lease:
+        with self.tracer.span("wait for the lock"):
+            return self.lock.acquire()
 
 
 class _DefaultLock:

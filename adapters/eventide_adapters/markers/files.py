@@ -1,6 +1,5 @@
 """Marks a window by a file, such as `2026-03-03T0800+0000/_SUCCESS`, and removes it when the window is reopened."""
 
-import json
 import re
 from collections.abc import Callable
 from contextlib import suppress
@@ -11,6 +10,7 @@ from typing import Final
 from eventide_core.errors import ConfigError, MarkerError, MissingFileError, format_timestamp
 from eventide_core.ports import MarkerEvent, Storage
 from eventide_core.table.files.file_name import parse_data_file
+from eventide_core.table.files.own_file import decoded_own, encoded_own
 from eventide_core.table.files.table_path import why_no_partition
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -21,7 +21,8 @@ _DAY: Final = 86_400
 class MarkerFiles:
     """`name` names the file of a window by its begin in `zone`, as `strftime` has it, below a storage's `directory`.
 
-    `table` is the URI of the table that the windows are of: a file of another one is never replaced or removed.
+    `table` is the URI of the table that the windows are of: a file of another one is never replaced or removed. `directory`
+    is one in the table itself, where all files are its own, wherever it is now.
     """
 
     storage: Storage
@@ -42,7 +43,7 @@ class MarkerFiles:
         window = {"table": self.table, "begin": format_timestamp(begin_ms), "end": format_timestamp(end_ms)}
         if basis:
             window["basis"] = basis
-        if is_done and self.storage.put_if_absent(path, json.dumps(window).encode()):
+        if is_done and self.storage.put_if_absent(path, encoded_own(window)):
             return
         with suppress(MissingFileError):
             self._check_own(path)
@@ -50,13 +51,15 @@ class MarkerFiles:
                 self.storage.delete(path)
 
     def _check_own(self, path: str) -> None:
-        """Raises MarkerError if the file is another table's. One without a table is of nobody else."""
-        text = self.storage.read(path).decode(errors="replace")
+        """Raises MarkerError if the file is another table's. One without a table is of nobody else.
+
+        Raises UnsupportedTableError for one of a later eventide.
+        """
         try:
-            owner = str(json.loads(text).get("table", self.table))
-        except (ValueError, AttributeError, RecursionError):
+            owner = str(decoded_own(self.storage.read(path), path).get("table", self.table))
+        except (ValueError, RecursionError):
             owner = self.table
-        if owner != self.table:
+        if owner != self.table and not self.directory:
             raise MarkerError(f"{path} marks a window of {owner[:200]}: use another directory or name for this table")
 
 

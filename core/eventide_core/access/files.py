@@ -1,10 +1,13 @@
 """What is done to files of a storage in several requests, or beside a write."""
 
+from contextlib import suppress
 from functools import partial
 
 from eventide_core.access.requests import responses
+from eventide_core.errors import MissingFileError
 from eventide_core.ports import KeyedFiles, OutputFile, Storage
 from eventide_core.table.files.checksum import RunningChecksum, checksum_of_stream
+from eventide_core.table.files.own_file import decoded_own
 
 
 class ChecksummedOutput:
@@ -35,6 +38,16 @@ def discard(storage: Storage, path: str) -> None:
         storage.discard(path)
     else:
         storage.delete(path)
+
+
+def is_marked(storage: Storage, path: str) -> bool:
+    """Whether the mark exists, whatever bytes it has. Raises UnsupportedTableError for one of a later eventide."""
+    try:
+        with suppress(ValueError, RecursionError):
+            decoded_own(storage.read(path), path)
+    except MissingFileError:
+        return False
+    return True
 
 
 def checksum_of_file(storage: Storage, path: str, size: int) -> str | None:

@@ -11,6 +11,7 @@ from eventide_core.config.file_sizes import *
 from eventide_core.config.key_generators import *
 from eventide_core.config.lock import *
 from eventide_core.config.markers import *
+from eventide_core.config.option import EMPTY_VARIABLE as EMPTY_VARIABLE
 from eventide_core.config.option import Option as Option
 from eventide_core.config.option import Options as Options
 from eventide_core.config.option import OptionType as OptionType

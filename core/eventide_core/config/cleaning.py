@@ -46,7 +46,7 @@ ARCHIVE_LEVEL_FILES = Option(
     "hoodie.timeline.compaction.batch.size",
     whole_number(at_least=2),
     10,
-    "From table version 8 on: as soon as so many files of archived instants are of one level, they become one of the next.",
+    "From table version 8 on: when a level has this many files of archived instants, they are merged into one of the next.",
 )
 ARCHIVE_MERGE = Option(
     "hoodie.archive.merge.enable",

@@ -68,7 +68,7 @@ THRESHOLD = optional(
 DATA_LATENCY = optional(
     "hoodie.compaction.event.time.data.latency.seconds",
     WHOLE_NUMBER,
-    "T is the current time minus this many seconds. Excludes a T of its own.",
+    "T is the current time minus this many seconds. Cannot be combined with an explicit T.",
 )
 ALIGN = optional(
     "hoodie.compaction.event.time.align",

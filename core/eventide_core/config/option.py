@@ -20,6 +20,7 @@ _OWN_KEYS: Final = ("eventide.", "hoodie.eventide.")
 _PARTLY_OWN_KEYS: Final = ("s3.", "windows.", "hoodie.compaction.event.time.")
 _OF_HUDI: Final = "hoodie."
 _NEARNESS: Final = 0.8  # of difflib: one or two typing errors in a key, or in one of its parts
+EMPTY_VARIABLE: Final = "(is a shell variable empty?)"  # ends each message about an empty value
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)

@@ -4,38 +4,16 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from eventide_core.bulk_dataclass import bulk_dataclass
 from eventide_core.errors import EventideError
 from eventide_core.ports.running import Engine
 from eventide_core.table.files.file_slice import LogFile
+from eventide_core.table.files.log_facts import LogFacts
 from eventide_core.table.files.slice_audit import RepeatedKey, RowDifference, SliceAudit
 from eventide_core.table.files.slice_read import BlockFilter, SliceRead
 from eventide_core.table.records.event_time import EventTimeRange, EventTimeSpan
 from eventide_core.table.records.key_history import KeyHistory
 from eventide_core.table.records.record_shape import RecordShape
 from eventide_core.table.settings.key_format import KeyFormat
-
-
-@bulk_dataclass(frozen=True, slots=True)
-class LogSummary:
-    """What one log file holds, as far as a planner asks.
-
-    `event_times` is the range of all its records and deletes. `instants` are its blocks'. `delete_count` counts
-    deletes of either kind, `rolled_back` are the instants whose blocks a command block of it rolls back, `has_torn_block`
-    means that a write was interrupted in it (its instant is among `instants`, if the bytes name it), `has_merged_block` that
-    a log compaction wrote one, `has_partial_updates` that one has records of some columns. `nameless_from` is the offset of
-    the first torn bytes that name no write. `torn_instants` are the instants of torn blocks alone.
-    """
-
-    event_times: EventTimeRange
-    instants: frozenset[str]
-    delete_count: int
-    rolled_back: frozenset[str]
-    has_torn_block: bool
-    has_merged_block: bool
-    has_partial_updates: bool
-    nameless_from: int | None = None
-    torn_instants: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +45,8 @@ class LogContent(Protocol):
     Raises CorruptLogBlockError, RecordDecodeError, UnsupportedLogFormatError.
     """
 
-    def summarize(self, logs: Sequence[LogFile], shape: RecordShape) -> list[LogSummary | EventideError]:
-        """The summary of each log file: from its block headers if they state the range, else from a scan.
+    def summarize(self, logs: Sequence[LogFile], shape: RecordShape) -> list[LogFacts | EventideError]:
+        """The facts of each log file: from its block headers if they state the range, else from a scan.
 
         An error stands for a log file that it can't read, and states why.
         """

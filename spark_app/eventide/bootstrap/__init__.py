@@ -14,8 +14,7 @@ from eventide.bootstrap.repairing import RepairCases
 from eventide.engine_local import LocalEngine
 from eventide.options.sections import check_options
 from eventide_adapters.lock.heartbeats import FileHeartbeats
-from eventide_adapters.lock.open import open_lock
-from eventide_adapters.lock.traced import TracedLock
+from eventide_adapters.lock.open import TracedLock, open_lock
 from eventide_adapters.metrics.open import open_tracer
 from eventide_adapters.storage.open import open_storage
 from eventide_core.config import LOCK_PROVIDER, Options

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from eventide_core.config import duration_of, positive_duration_of
+from eventide_core.config import EMPTY_VARIABLE, duration_of, positive_duration_of
 from eventide_core.errors import ConfigError
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
@@ -23,7 +23,7 @@ class FilePath(click.Path):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if not str(value).strip():
-            self.fail(f"{value!r} isn't a path: is a shell variable empty?", param, ctx)
+            self.fail(f"{value!r} isn't a path {EMPTY_VARIABLE}", param, ctx)
         if _URI.match(str(value)):
             self.fail(f"{value!r} is a URI: name a path on this machine, such as /tmp/out", param, ctx)
         return super().convert(value, param, ctx)
@@ -37,7 +37,7 @@ class GivenText(click.types.StringParamType):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if not str(value).strip():
-            self.fail(f"the {self.name} must not be {value!r}: is a shell variable empty?", param, ctx)
+            self.fail(f"the {self.name} must not be {value!r} {EMPTY_VARIABLE}", param, ctx)
         return super().convert(value, param, ctx)
 
 

@@ -3,6 +3,7 @@
 import json
 import shutil
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -14,6 +15,7 @@ import click
 
 from eventide.cli.cures import in_commands
 from eventide.cli.json_log import JSON_LOG
+from eventide.own_warnings import OwnWarning
 from eventide_core.errors import counted, printable
 from eventide_core.ports import NoProgress, Progress
 
@@ -162,6 +164,24 @@ class Console:
                 bar.update(task, rate=f"{bar.tasks[0].completed / seconds:,.0f} rows/s" if seconds else "")
 
             yield advance
+
+
+@contextmanager
+def own_warnings_said(*, is_quiet: bool) -> Iterator[None]:
+    """Says each warning of eventide once."""
+    said, shown = set[str](), warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+        if not issubclass(category, OwnWarning):
+            shown(message, category, *place, **more)
+        elif str(message) not in said:
+            said.add(str(message))
+            Console(is_json=False, is_quiet=is_quiet).say(f"warning: {message}")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", OwnWarning)
+        warnings.showwarning = show
+        yield
 
 
 class _Bar:

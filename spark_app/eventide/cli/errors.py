@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 import click
 
-from eventide.cli.console import UNFINISHED
+from eventide.cli.console import UNFINISHED, own_warnings_said
 from eventide.cli.cures import in_commands
 from eventide.cli.json_log import JSON_LOG, asks_for_json, open_json_log
 from eventide.cli.redaction import Redaction
@@ -56,7 +56,8 @@ class GroupWithExitCodes(click.Group):
         redaction.add_words(words)
         close_log = open_json_log(words, redaction)
         try:
-            self._main(words, prog_name, redaction, **extra)
+            with own_warnings_said(is_quiet="--quiet" in words):
+                self._main(words, prog_name, redaction, **extra)
         finally:
             close_log()
 

@@ -1,7 +1,6 @@
 """The options that all verbs share, and how they combine."""
 
 import functools
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -20,12 +19,12 @@ from eventide.cli.engine_by_size import EngineBySize, quiet_session
 from eventide.cli.json_log import JSON_LOG
 from eventide.cli.own_process import hide_pandas
 from eventide.cli.redaction import Redaction
-from eventide.options.sections import UnknownOptionWarning, unknown_options
+from eventide.options.sections import warn_of_options
 from eventide.options.user_settings import flat_options, toml_document, user_settings
 from eventide.results.detail import Detail
 from eventide_adapters.extras import install_command
 from eventide_adapters.metrics.open import open_tracer
-from eventide_core.config import EVENT_TIME_FIELD, Option
+from eventide_core.config import EMPTY_VARIABLE, EVENT_TIME_FIELD, Option
 from eventide_core.errors import ConfigError
 from eventide_core.ports import Engine, NoTracer
 from eventide_core.table.catalog.table_name import TableName
@@ -138,9 +137,7 @@ class Settings:
     def having(self, key: str, value: str | None) -> "Settings":
         """A copy with one more option, unless its value is None. Raises ConfigError for an empty one."""
         if value is not None and not value.strip():
-            raise ConfigError(
-                f"option {key} is given without a value: omit it, or name one; is a variable of the shell empty?"
-            )
+            raise ConfigError(f"option {key} is given without a value: omit it, or pass one {EMPTY_VARIABLE}")
         return self if value is None else replace(self, options={**self.options, key: value})
 
     @property
@@ -236,17 +233,14 @@ def common_options(verb: Callable[..., Any]) -> Callable[..., Any]:
         if log is not None:
             log.table = about
         console = Console(is_json=output == "json", is_quiet=quiet)
-        for sentence in unknown_options(options):
-            console.say(f"warning: {sentence}")
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UnknownOptionWarning)
-            settings = Settings(options, engine, master, debug, console)
-            for key, value in context.meta.get(_STATED, {}).items():
-                settings = settings.having(key, value)
-            # A service has a trace for each round: its own would not end.
-            tracer = NoTracer() if context.info_name == "serve" else open_tracer()
-            with tracer.span(f"eventide {context.info_name}", table=about or ""):
-                return verb(settings, **words)
+        warn_of_options(options)
+        settings = Settings(options, engine, master, debug, console)
+        for key, value in context.meta.get(_STATED, {}).items():
+            settings = settings.having(key, value)
+        # A service has a trace for each round: its own would not end.
+        tracer = NoTracer() if context.info_name == "serve" else open_tracer()
+        with tracer.span(f"eventide {context.info_name}", table=about or ""):
+            return verb(settings, **words)
 
     return decorated(run, _COMMON_OPTIONS)
 

@@ -34,13 +34,14 @@ from eventide.spark.datasource_schema import chosen_columns
 from eventide.spark.types import batches_with_lists
 from eventide.table.table import Table
 from eventide.table.window import Window, Windows, runner_of
+from eventide_adapters.format.encoding.columns.arrow_numpy import ArrowField
 from eventide_core.config import Options
 from eventide_core.errors import BusyError, ConfigError, WindowTakenError, format_timestamp
 from eventide_core.table.files.slice_read import SliceRead
 
 _LOG = logging.getLogger("eventide.streaming")
 _MICROS: Final = pa.timestamp("us", "UTC")
-_OWN: Final["tuple[pa.Field[Any], ...]"] = (
+_OWN: Final[tuple[ArrowField, ...]] = (
     pa.field("_window_begin", _MICROS),
     pa.field("_window_end", _MICROS),
     pa.field("_window_is_correction", pa.bool_()),

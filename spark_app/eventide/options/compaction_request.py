@@ -9,7 +9,7 @@ from eventide_core import config as keys
 from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.action.compaction.threshold_alignment import Alignment
 from eventide_core.action.freshness.watermark_tags import TagSchedule
-from eventide_core.config import Options, zone_of
+from eventide_core.config import EMPTY_VARIABLE, Options, zone_of
 from eventide_core.errors import ConfigError
 from eventide_core.table.records.event_time import Moment, parse_threshold
 from eventide_core.table.timeline.plans import CutMode
@@ -54,9 +54,7 @@ def compaction_request(values: Mapping[str, str], words: Overrides) -> Compactio
     texts = {keys.THRESHOLD: words.before, **given} if isinstance(words.before, str) else given
     empty = next((key for key, text in texts.items() if not text.strip()), None)
     if empty is not None:
-        raise ConfigError(
-            f"option {empty} is given without a value: omit it, or name one; is a variable of the shell empty?"
-        )
+        raise ConfigError(f"option {empty} is given without a value: omit it, or pass one {EMPTY_VARIABLE}")
     options = Options({**values, **hidden, **given})
     threshold = options.get(keys.THRESHOLD) if words.before is None else words.before
     if threshold is not None and options.get(keys.DATA_LATENCY) is not None:

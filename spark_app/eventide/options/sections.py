@@ -1,11 +1,11 @@
 """Every option, in the sections of docs/reference/configuration.md."""
 
-import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from types import ModuleType
 from typing import Any, Final
 
 from eventide.options import lineage, new_tables, queries, streams, windows
+from eventide.own_warnings import OwnWarning, warn, warn_of_deprecated
 from eventide_adapters.catalog import glue
 from eventide_adapters.format.slice.merge import record_mergers
 from eventide_adapters.metrics import options as metrics
@@ -57,10 +57,7 @@ SECTIONS: Final[tuple[tuple[str, ModuleType], ...]] = (
 )
 
 
-_CALLER_OF_THE_TABLE: Final = 4  # frames: this function, assemble, Table.open
-
-
-class UnknownOptionWarning(UserWarning):
+class UnknownOptionWarning(OwnWarning, UserWarning):
     """An option's key is unknown to eventide, and looks like a misspelled one."""
 
 
@@ -73,13 +70,14 @@ def all_options() -> Iterator[Option[Any]]:
     return (option for _, module in SECTIONS for option in options_of(module))
 
 
-def unknown_options(keys: Iterable[str]) -> tuple[str, ...]:
-    """A sentence for each key that looks like a misspelled one. Raises ConfigError for an unknown key of eventide's own."""
-    return unknown_keys(keys, all_options())
+def warn_of_options(keys: Collection[str]) -> None:
+    """Warns of misspelled and deprecated keys. Raises ConfigError for an unknown one of eventide's own."""
+    for sentence in unknown_keys(keys, all_options()):
+        warn(sentence, UnknownOptionWarning)
+    warn_of_deprecated(keys)
 
 
 def check_options(options: Mapping[str, str]) -> None:
-    """Warns of unknown options. Raises ConfigError for an unknown one of eventide's own, and for what no query honors."""
+    """Does what `warn_of_options` does. Raises ConfigError also for what no query honors."""
     refuse_unhonored(Options(options), REFUSED_FOR_QUERIES)
-    for sentence in unknown_options(options):
-        warnings.warn(sentence, UnknownOptionWarning, stacklevel=_CALLER_OF_THE_TABLE)
+    warn_of_options(options)

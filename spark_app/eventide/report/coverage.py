@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from eventide_core.action.compaction.slice_selection import LogFacts
 from eventide_core.errors import EventideError
 from eventide_core.ports import BaseContent
 from eventide_core.table.files.file_slice import FileSlice, LogFile
+from eventide_core.table.files.log_facts import LogFacts
 from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.records.record_shape import RecordShape
 

@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from eventide.bootstrap import Application
-from eventide_core.action.compaction.slice_selection import LogFacts
 from eventide_core.config import EVENT_TIME_FIELD, LOCK_PROVIDER
 from eventide_core.errors import ConfigError, EventideError, UnsupportedTableError
 from eventide_core.service.common.facts.event_time_field import are_stats_proof, event_time_field_of, zone_notes
 from eventide_core.service.common.state.single_writers import single_writer_note, writes_of_single_writers
 from eventide_core.service.common.state.table import TableState
 from eventide_core.table.files.file_slice import FileSlice, LogFile
+from eventide_core.table.files.log_facts import LogFacts
 from eventide_core.table.settings.metadata_table import MetadataTableStatus
 from eventide_core.table.timeline.instant import Action, Instant
 from eventide_core.table.timeline.plans import CompactionPlan, ForeignPlan

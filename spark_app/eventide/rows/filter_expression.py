@@ -27,7 +27,7 @@ from sqlglot import Dialect, Token, TokenType
 from sqlglot import expressions as sql
 from sqlglot.errors import SqlglotError, TokenError
 
-from eventide_adapters.format.encoding.columns.arrow_numpy import ArrowType
+from eventide_adapters.format.encoding.columns.arrow_numpy import ArrowScalar, ArrowType
 from eventide_adapters.format.encoding.columns.exact_cast import exact_cast
 from eventide_core.errors import InvalidFilterError
 
@@ -207,7 +207,7 @@ def _of_one_kind(*sides: tuple[pc.Expression, ArrowType]) -> Sequence[pc.Express
     return [column.cast(pa.float64(), safe=False) if pa.types.is_integer(kind) else column for column, kind in sides]
 
 
-def _is_in(column: pc.Expression, kind: ArrowType, values: "Sequence[pa.Scalar[Any]]") -> pc.Expression:
+def _is_in(column: pc.Expression, kind: ArrowType, values: Sequence[ArrowScalar]) -> pc.Expression:
     kinds = {value.type for value in values}
     if len(kinds) > 1 or any(
         pa.types.is_decimal(one) for one in kinds if one != kind
@@ -227,7 +227,7 @@ def _is_number(kind: ArrowType) -> bool:
     return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
 
 
-def literal(node: Node, kind: ArrowType, column: str) -> "pa.Scalar[Any]":
+def literal(node: Node, kind: ArrowType, column: str) -> ArrowScalar:
     """The literal as a value of the column's type."""
     match node:
         case sql.Paren():
@@ -248,7 +248,7 @@ def literal(node: Node, kind: ArrowType, column: str) -> "pa.Scalar[Any]":
             raise InvalidFilterError(f"{text_of(node)!r} cannot be compared with {column}, which is of type {kind}")
 
 
-def _number(text: str, kind: ArrowType, column: str) -> "pa.Scalar[Any]":
+def _number(text: str, kind: ArrowType, column: str) -> ArrowScalar:
     value = Decimal(text)
     try:
         if pa.types.is_floating(kind):
@@ -260,7 +260,7 @@ def _number(text: str, kind: ArrowType, column: str) -> "pa.Scalar[Any]":
             return pa.scalar(value)
         # Arrow chooses the type, not the column, and widens it in a comparison: 5000000000 compares with an int.
         below = int(value.to_integral_value(ROUND_FLOOR))
-        whole: pa.Scalar[Any] = pa.scalar(below)
+        whole: ArrowScalar = pa.scalar(below)
         # Whole numbers lie on the same sides of each fraction between two of them. Arrow would compare floats, and refuses
         # greater whole numbers than these can hold.
         return whole if value == below else pa.scalar(below + Decimal("0.5"))
@@ -268,11 +268,11 @@ def _number(text: str, kind: ArrowType, column: str) -> "pa.Scalar[Any]":
         raise InvalidFilterError(f"{text} is too large to be compared with {column}, which is of type {kind}") from None
 
 
-def _of_text(text: str, kind: ArrowType, column: str) -> "pa.Scalar[Any]":
+def _of_text(text: str, kind: ArrowType, column: str) -> ArrowScalar:
     try:
         if pa.types.is_timestamp(kind):
             return _moment(text, kind)
-        value: pa.Scalar[Any] = exact_cast(pa.array([text]), kind)[0]
+        value: ArrowScalar = exact_cast(pa.array([text]), kind)[0]
     except (ValueError, pa.ArrowNotImplementedError):
         raise InvalidFilterError(f"{text!r} is not a value of {column}, which is of type {kind}") from None
     if pa.types.is_floating(kind) and isnan(value.as_py()):
@@ -280,14 +280,14 @@ def _of_text(text: str, kind: ArrowType, column: str) -> "pa.Scalar[Any]":
     return value
 
 
-def _moment(text: str, kind: ArrowType) -> "pa.Scalar[Any]":
+def _moment(text: str, kind: ArrowType) -> ArrowScalar:
     """A text in ISO-8601 as a moment; a column of local times takes no zone."""
     moment = datetime.fromisoformat(text)
     if kind.tz is None and moment.tzinfo is not None:
         raise ValueError(text)
     if kind.tz is not None and moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
-    value: pa.Scalar[Any] = pa.scalar(moment, pa.timestamp("us", kind.tz))
+    value: ArrowScalar = pa.scalar(moment, pa.timestamp("us", kind.tz))
     return value
 
 

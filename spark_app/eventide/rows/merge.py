@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from eventide.rows.changed_rows import ChangedTable, parsed_values, with_values
 from eventide.rows.value_expression import evaluated, is_true, parse_filter
+from eventide_adapters.format.encoding.columns.arrow_numpy import ArrowArray
 from eventide_adapters.format.encoding.columns.exact_cast import cast_whole
 from eventide_adapters.format.encoding.columns.field_path import top_level
 from eventide_adapters.format.write.incoming_schema import evolved_schema, refuse_names_alike
@@ -270,7 +271,7 @@ class Merge:
                 "match by the key, or compute another one in when_not_matched_insert"
             )
 
-    def _identities(self, rows: pa.Table, what: str) -> "tuple[pa.Array[Any], pa.Array[Any]]":
+    def _identities(self, rows: pa.Table, what: str) -> tuple[ArrowArray, ArrowArray]:
         """The record keys and partition paths of rows. Raises InvalidRecordError for a missing column or value."""
         missing = [name for name in self.table.key_columns if name not in rows.column_names]
         if missing:

@@ -8,9 +8,7 @@ Hudi compares texts by their letters, and so does eventide: '9' wins over '10', 
 rows that make a table are checked: afterwards the order is what its readers agree on.
 """
 
-import inspect
 import re
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -19,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide.bootstrap import Application
+from eventide.own_warnings import OwnWarning, warn
 from eventide_core.table.records.record_order import MergeRule
 
 _NUMBER: Final = r"^[+-]?\d+(\.\d+)?$"
@@ -34,7 +33,7 @@ _UNITS: Final = {10: "seconds", 13: "milliseconds", 16: "microseconds", 19: "nan
 _SECONDS_END: Final = 4_102_444_800  # the year 2100
 
 
-class OrderingWarning(UserWarning):
+class OrderingWarning(OwnWarning, UserWarning):
     """The values of the ordering field merge in another order than their times or numbers."""
 
 
@@ -50,15 +49,7 @@ def warn_of_ordering(application: Application, rows: pa.Table, known: Callable[[
     if sentence is None and config.merge_rule is not MergeRule.COMMIT_TIME_ORDERING:
         sentence = _by_units(application, rows, config.ordering_fields, known)
     if sentence is not None:
-        warnings.warn(sentence, OrderingWarning, stacklevel=_level_of_the_user())
-
-
-def _level_of_the_user() -> int:
-    """The level, for a warning of the function that asks, of the first frame that is not eventide's."""
-    frame, level = inspect.currentframe(), 0
-    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "eventide":
-        frame, level = frame.f_back, level + 1
-    return level
+        warn(sentence, OrderingWarning)
 
 
 def _by_units(

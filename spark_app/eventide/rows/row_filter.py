@@ -18,6 +18,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventide_adapters.format.encoding.columns.arrow_numpy import ArrowField
 from eventide_adapters.format.encoding.parquet.filter_proof import excluded, values_of
 from eventide_core.action.query.key_buckets import combinations, kept_groups
 from eventide_core.errors import EventideError, InvalidFilterError
@@ -151,13 +152,13 @@ def _record_keys(
     return tuple((text, *ones) if len(names) == 1 else (text,) for text, ones in zip(named, chosen, strict=True))
 
 
-def _plain_fields(key_format: KeyFormat, schema: pa.Schema) -> "tuple[pa.Field[Any] | None, ...]":
+def _plain_fields(key_format: KeyFormat, schema: pa.Schema) -> tuple[ArrowField | None, ...]:
     """For each directory of a partition path, the field whose value it is; None if it is not the unchanged value."""
     plain = {field.name: field for field in schema if pa.types.is_string(field.type) or pa.types.is_integer(field.type)}
     return tuple(None if name in key_format.time_fields else plain.get(name) for name in key_format.partition_fields)
 
 
-def _guarantee(path: str, fields: "Sequence[pa.Field[Any] | None]", key_format: KeyFormat) -> pc.Expression | None:
+def _guarantee(path: str, fields: Sequence[ArrowField | None], key_format: KeyFormat) -> pc.Expression | None:
     """The condition on its rows that a partition path states; None if it states none."""
     parts = path.split("/")
     if len(parts) != len(fields):

@@ -20,7 +20,7 @@ from pyarrow import acero
 from sqlglot import expressions as sql
 
 from eventide.rows.filter_expression import Node, Translation, is_column, literal, parsed, text_of
-from eventide_adapters.format.encoding.columns.arrow_numpy import ArrowType
+from eventide_adapters.format.encoding.columns.arrow_numpy import ArrowArray, ArrowChunks, ArrowField, ArrowType
 from eventide_adapters.format.encoding.columns.exact_cast import cast_whole, keeps_digits
 from eventide_core.errors import InvalidFilterError, InvalidRecordError
 
@@ -42,7 +42,7 @@ _CONDITIONS = (
 _COMPUTED = (*_ARITHMETIC, sql.Neg, sql.DPipe, sql.Concat, sql.Coalesce, sql.Nullif, sql.Case, sql.If)
 
 
-def parse_value(value: Any, field: "pa.Field[Any]", schema: pa.Schema) -> Expression:
+def parse_value(value: Any, field: ArrowField, schema: pa.Schema) -> Expression:
     """The new value of a column, over columns of the schema: a text is an expression, anything else the value itself.
 
     Raises InvalidFilterError, which names the invalid part, or the value that does not fit the column.
@@ -74,7 +74,7 @@ def parse_filter(text: str, schema: pa.Schema) -> pc.Expression:
         raise InvalidFilterError("the filter is nested too deeply; use `in (...)` for long lists") from None
 
 
-def _scalar(value: Any, field: "pa.Field[Any]") -> Any:
+def _scalar(value: Any, field: ArrowField) -> Any:
     given: Any = value
     if isinstance(value, pa.Scalar):
         return cast_whole(pa.repeat(given, 1), field.type, f"the value of column {field.name!r}")[0]
@@ -118,13 +118,13 @@ def evaluated(rows: pa.Table, values: Mapping[str, pc.Expression], schema: pa.Sc
     return pa.table(columns, schema=pa.schema([schema.field(name).with_nullable(True) for name in names]))
 
 
-def is_true(rows: pa.Table, condition: pc.Expression) -> "pa.Array[Any]":
+def is_true(rows: pa.Table, condition: pc.Expression) -> ArrowArray:
     """For each row, if the condition is true: null is not."""
-    truth: pa.Array[Any] = _pc.fill_null(_projected(rows, condition), False).combine_chunks()
+    truth: ArrowArray = _pc.fill_null(_projected(rows, condition), False).combine_chunks()
     return truth
 
 
-def _projected(rows: pa.Table, expression: pc.Expression) -> "pa.ChunkedArray[Any]":
+def _projected(rows: pa.Table, expression: pc.Expression) -> ArrowChunks:
     source = acero.Declaration("table_source", acero.TableSourceNodeOptions(rows))
     project = acero.Declaration("project", acero.ProjectNodeOptions([expression], ["value"]))
     # On one thread, the rows keep their order.

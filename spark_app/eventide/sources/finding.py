@@ -26,7 +26,7 @@ from eventide.sources.streams import decompressed
 from eventide_adapters.storage.local import LocalStorage
 from eventide_adapters.storage.open import open_storage
 from eventide_adapters.storage.secret_texts import without_secrets
-from eventide_core.config import Options
+from eventide_core.config import EMPTY_VARIABLE, Options
 from eventide_core.errors import ConfigError
 from eventide_core.ports import FileInfo, Storage
 
@@ -67,7 +67,7 @@ class SourceFinder:
 
     def _named(self, word: str) -> list[Source]:
         if not word.strip():
-            raise ConfigError("a source has no name: is a variable of the shell empty?")
+            raise ConfigError(f"a source has no name {EMPTY_VARIABLE}")
         parent, _, name = word.rstrip("/").rpartition("/")
         if "://" in word and parent.endswith("/"):
             parent, name = word, ""  # a bucket or a namenode alone

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from eventide_adapters.format.encoding.columns.arrow_numpy import ArrowField
+
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
@@ -89,5 +91,5 @@ def _spark_type(kind: Any) -> Any:
     return pa.struct(fields) if types.is_struct(kind) else pa.list_(fields[0])
 
 
-def _spark_field(field: "pa.Field[Any]") -> "pa.Field[Any]":
+def _spark_field(field: ArrowField) -> ArrowField:
     return field.with_type(_spark_type(field.type))

@@ -42,7 +42,7 @@ class TableMaintenance(OpenTable):
 
     @traced
     def rollback(self, instant: str, *, force: bool = False) -> tuple[str, ...]:
-        """Undoes the action at an instant, and returns the removed paths.
+        """Undoes the action at an instant, and returns the removed paths: none if it was rolled back before.
 
         Raises RefusedError if undoing a completed action would lose anything else, and BusyError while its writer is alive.
         `force` also undoes a pending action without a heartbeat, for which nothing shows whether its writer is alive.

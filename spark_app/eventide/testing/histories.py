@@ -5,7 +5,7 @@ Event times are milliseconds after `EPOCH_MS`; so is the T of a history.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Self
 
 import pyarrow as pa
 
@@ -15,6 +15,7 @@ from eventide.rows.writer import arrow_records, create
 from eventide.testing.inspection.metadata_listing import begin_metadata_table
 from eventide.testing.oracle import UNREADABLE, Change, Oracle, Order
 from eventide_adapters.format.encoding.avro.from_arrow import avro_schema_of
+from eventide_adapters.format.encoding.columns.arrow_numpy import ArrowField
 from eventide_adapters.storage.memory import MemoryFile, MemoryStorage
 from eventide_core.action.write.pending_write import PendingWrite
 from eventide_core.config import (
@@ -34,7 +35,7 @@ from eventide_core.table.settings.write_shape import WriteOperation
 from eventide_core.table.timeline.plans import CutMode
 
 EPOCH_MS = 1_700_000_000_000
-_COLUMNS: "list[pa.Field[Any]]" = [
+_COLUMNS: list[ArrowField] = [
     pa.field("key", pa.string()),
     pa.field("part", pa.string()),
     pa.field("ms", pa.int64()),

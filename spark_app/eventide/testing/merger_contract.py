@@ -23,6 +23,7 @@ import pyarrow as pa
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from eventide_adapters.format.encoding.columns.arrow_numpy import ArrowField
 from eventide_adapters.format.slice.merge.record_mergers import described, merge_rows
 from eventide_core.table.records.custom_merger import CustomMerger
 
@@ -54,7 +55,7 @@ class MergerContract:
     merger: ClassVar[str]
     schema: ClassVar[pa.Schema]
 
-    def values(self, field: "pa.Field[Any]") -> st.SearchStrategy[Any]:
+    def values(self, field: ArrowField) -> st.SearchStrategy[Any]:
         """The values of a column. Raises NotImplementedError for a type that it does not know."""
         return values_of(field)
 
@@ -120,7 +121,7 @@ class MergerContract:
         return pa.Table.from_pylist(records, pa.schema([*columns, *self.schema]))
 
 
-def values_of(field: "pa.Field[Any]") -> st.SearchStrategy[Any]:
+def values_of(field: ArrowField) -> st.SearchStrategy[Any]:
     """Values of the column's type, few enough for equal ones; null too if it is nullable. Raises NotImplementedError."""
     values = _of_type(field.type)
     return st.none() | values if field.nullable else values

@@ -114,7 +114,9 @@ def test_a_dead_ingester_holds_the_progress_at_its_first_unread_message(topic: T
     said = topic.progress()
     assert said.progress_ms == ago(2) - LATENCY_MS
     assert f"partition 1 of {topic.name} is behind by 2 messages, since" in said.evidence
-    assert said.going_on(NOW_MS, HOUR_MS).progress_ms == said.progress_ms, "what waits to be read is no silence"
+    assert said.going_on(NOW_MS, HOUR_MS).progress_ms == said.progress_ms, (
+        "messages that wait to be read aren't silence"
+    )
     topic.read("0:1,1:1")
     said = topic.progress()
     assert said.progress_ms == ago(4) - LATENCY_MS
@@ -242,7 +244,7 @@ def test_a_message_of_the_future_that_waits_opens_no_gate(topic: Topic) -> None:
     assert "a commit that reads on" in said.cure
 
 
-def test_a_message_of_the_future_closes_the_gate_no_longer_than_the_topic_is_in_doubt(topic: Topic) -> None:
+def test_a_message_of_the_future_closes_the_gate_only_while_the_topic_is_in_doubt(topic: Topic) -> None:
     """The id of the topic shows that it is the one that was read. Then the last message counts, if its time is right."""
     topic.make()
     topic.send(4, -24)

@@ -20,7 +20,7 @@ def test_what_is_no_address_is_refused(uris: str) -> None:
         metastore_addresses(uris, "o")
 
 
-def test_a_metastore_that_cannot_be_reached_is_a_typed_error_that_names_every_address() -> None:
+def test_an_unreachable_metastore_is_a_typed_error_that_names_every_address() -> None:
     one, two = (Address("127.0.0.1", port) for port in free_ports(2))
 
     with pytest.raises(CatalogError, match=rf"no Hive Metastore responds: {one}: .*; {two}: ") as told:

@@ -320,7 +320,7 @@ class TestOnServers:
         *(pytest.param(name, 5_000, marks=pytest.mark.proof) for name in ("moto", "fake_gcs", "azurite")),
     ],
 )
-def test_critical_sections_of_two_processes_never_overlap_and_a_killed_owner_has_an_heir(
+def test_critical_sections_never_overlap_and_a_killed_owners_lock_is_taken_over(
     name: str, sections: int, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     server: S3Server | CloudServer = request.getfixturevalue(name)

@@ -97,7 +97,7 @@ def standing(values: Samples) -> Samples:
 
 
 def by_textfile(table: Path, tmp_path: Path) -> Samples:
-    """The same values told by a textfile, without any library; what they are, test_metrics asks the table's files."""
+    """The same values from a textfile, without any library; what they are, test_metrics asks the table's files."""
     file = tmp_path / "trips.prom"
     run_json("freshness", table, *FIELD, *words(reporter_type="PROMETHEUS_TEXTFILE", reporter_file_path=file))
     return samples(file.read_text())

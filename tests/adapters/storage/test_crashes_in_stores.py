@@ -93,7 +93,7 @@ DEEDS = {"compact": compaction, "ingest": written}
         ),
     ],
 )
-def test_a_process_whose_answers_are_lost_or_end_at_any_write_request_loses_and_doubles_nothing(
+def test_a_lost_reply_or_an_end_at_any_write_request_loses_and_doubles_nothing(
     version: int, deed: str, is_all: bool, store: FaultyStore
 ) -> None:
     tally = Tally()

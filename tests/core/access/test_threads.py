@@ -116,7 +116,7 @@ def test_a_thread_that_dies_beside_its_work_leaves_it_to_who_waits(
         assert hand_over() == [*range(7)]
 
 
-def test_an_error_of_the_work_is_raised_by_each_who_asks_and_a_cancelled_one_never_runs() -> None:
+def test_each_call_for_a_result_raises_the_error_and_cancelled_work_never_runs() -> None:
     with Threads(1) as pool:
         failed = pool.submit(lambda: 1 // 0)
         for _ in range(2):

@@ -98,7 +98,7 @@ def test_records_of_loggers_and_warnings_of_libraries_are_lines(place: Path, mon
 
 
 def test_no_line_contains_a_secret() -> None:
-    """Neither that of an option nor that of the table's address."""
+    """Neither an option's secret nor the one in the table's address."""
     answer = run("show", "s3://user:geheim@none/trips", "--option", "s3.secret=hunter22", "--debug", *JSON)
     assert answer.exit_code != 0
     assert lines(answer.stderr)

@@ -53,7 +53,7 @@ def check_only_a_probe_is_left(uri: str, options: dict[str, str]) -> None:
     assert [path for path in files_of(open_storage(uri, Options(options))) if "/probe-" not in path] == []
 
 
-def test_google_with_a_retention_policy_is_refused_before_anything_of_the_table_is_written(
+def test_google_with_a_retention_policy_is_refused_before_a_table_is_written(
     fake_gcs: GoogleServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As Google answers; the emulator keeps no retention."""
@@ -72,7 +72,7 @@ def test_google_with_a_retention_policy_is_refused_before_anything_of_the_table_
     check_only_a_probe_is_left(uri, fake_gcs.options)
 
 
-def test_azure_with_an_immutability_policy_is_refused_before_anything_of_the_table_is_written(
+def test_azure_with_an_immutability_policy_is_refused_before_a_table_is_written(
     azurite: AzureServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As Azure answers; the emulator has no such policies."""

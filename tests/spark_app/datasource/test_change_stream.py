@@ -104,9 +104,7 @@ def test_a_batch_brings_the_same_again_until_what_it_needs_is_cleaned(version: i
 
 
 @pytest.mark.parametrize("version", [6, 9])
-def test_a_batch_from_the_beginning_is_returned_though_its_files_are_gone_and_rows_have_changed(
-    version: int, tmp_path: Path
-) -> None:
+def test_a_batch_from_the_beginning_is_returned_after_cleans_and_changes(version: int, tmp_path: Path) -> None:
     """A query that begins on an old table, dies in its first batch, and begins again after the next write."""
     table = make(tmp_path / "t", version)
     table.upsert(rows(("k0", -9, "base"), ("k2", -9, "base")))

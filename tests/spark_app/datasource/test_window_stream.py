@@ -127,7 +127,7 @@ def test_a_crash_anywhere_gives_the_same_rows_again_and_none_twice(
     put(table, ("late", EIGHT), ("c", EIGHT + timedelta(hours=2, minutes=1)))
     table.compact(before=EIGHT + timedelta(hours=3, minutes=30), cut="exact")
     if step == "offset" and died_in == 1 and name is None:
-        # Nothing tells this stream from another runner, so it waits for the lease, or takes over.
+        # Nothing distinguishes this stream from another runner, so it waits for the lease, or takes over.
         assert query.start(stream(table)) == []
         options = {TAKE_OVER: "true"}
     after = query.start(stream(table, options))

@@ -59,7 +59,7 @@ def test_tasks_with_too_many_rows_together_write_nothing(tmp_path: Path) -> None
     assert seen(table) == [("a", "p", 1, "x"), ("b", "p", 2, "y")]
 
 
-def test_an_overwrite_without_rows_is_refused_and_one_with_rows_replaces_its_partitions(tmp_path: Path) -> None:
+def test_an_overwrite_replaces_its_partitions_and_is_refused_without_rows(tmp_path: Path) -> None:
     table = make(tmp_path / "t")
     table.insert(rows(("c", "p", 1, "old"), ("d", "q", 1, "old")))
     writer = Writer(table.uri, {**table.options, str(WRITE_OPERATION): "insert_overwrite"})

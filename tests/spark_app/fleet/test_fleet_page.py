@@ -50,7 +50,7 @@ def test_each_table_has_a_bar_of_its_lag_against_its_target(tmp_path: Path) -> N
     assert "2023-11-15T00:00:00Z" in text
 
 
-def test_names_of_a_fleet_are_text_and_link_to_reports_of_tables_that_can_be_measured(tmp_path: Path) -> None:
+def test_names_of_a_fleet_are_text_and_link_to_reports_of_measured_tables(tmp_path: Path) -> None:
     text = written(tmp_path)
     assert "<img" not in text
     assert "\u202e" not in text
@@ -59,7 +59,7 @@ def test_names_of_a_fleet_are_text_and_link_to_reports_of_tables_that_can_be_mea
     assert all(link.startswith("fleet_tables/") and link.count("/") == 1 for link in links)
 
 
-def test_what_holds_a_table_back_and_its_last_error_lie_below_its_row_over_the_whole_width(tmp_path: Path) -> None:
+def test_what_holds_a_table_back_and_its_last_error_fill_a_line_below_its_row(tmp_path: Path) -> None:
     whys = re.findall(r'<tr class="why"><td colspan="5"><div><p>(.*?)</p></div></td></tr>', written(tmp_path))
     assert [why.partition(" <")[0] for why in whys] == [
         "last error: /lake/gone is not a Hudi table",

@@ -43,7 +43,7 @@ def write(directory: Path, text: str) -> Path:
     return path
 
 
-def test_a_table_has_its_own_settings_before_those_of_the_file_and_the_command_line_before_both(tmp_path: Path) -> None:
+def test_a_tables_settings_override_the_files_and_the_command_line_overrides_both(tmp_path: Path) -> None:
     fleet = fleet_of_file(write(tmp_path, WHOLE), {"hoodie.table.name": "t"})
     assert (fleet.workers, fleet.state, fleet.spark_from_bytes) == (3, tmp_path / "state.json", 256 << 20)
     trips, sales = fleet.tables

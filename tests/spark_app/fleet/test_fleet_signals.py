@@ -60,7 +60,7 @@ def test_sigterm_in_the_middle_of_a_round_ends_the_fleet_after_the_compaction(tm
     assert rest.exit_code == 0, rest.stdout
 
 
-def test_a_second_signal_ends_the_fleet_at_once_and_the_next_run_completes_its_compaction(tmp_path: Path) -> None:
+def test_a_second_signal_ends_the_fleet_and_the_next_run_completes_its_compaction(tmp_path: Path) -> None:
     fleet, service = served(tmp_path)
     with service:
         service.send_signal(signal.SIGINT)

@@ -104,7 +104,7 @@ ELSEWHERE = {
     "hoodie.datasource.meta.sync.enable",
     "hoodie.meta.sync.enable",
     "hoodie.metrics.on",
-    "hoodie.datasource.write.operation",  # a write refuses those of another kind
+    "hoodie.datasource.write.operation",  # a write refuses an operation of another kind
     "hoodie.compaction.partial.link.mode",  # hardlinks, and symlinks of tables that are not exclusive
     "as.of.watermark",
 }

@@ -57,7 +57,7 @@ def plain_session(monkeypatch: pytest.MonkeyPatch, python: str | None) -> Iterat
 
 
 def test_workers_of_a_local_session_run_the_drivers_python(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The `python3` on PATH is that of the machine if the virtual environment isn't activated."""
+    """The `python3` on PATH is the machine's if the virtual environment isn't activated."""
     with plain_session(monkeypatch, None) as spark:
         assert spark.sparkContext.pythonExec == "python3"
 

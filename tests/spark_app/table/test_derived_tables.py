@@ -1,4 +1,4 @@
-"""Derived tables: what they were made of is in their commits, and they are no fresher than that."""
+"""Derived tables: what they were made of is in their commits, and they are only as fresh as that."""
 
 import json
 from pathlib import Path

@@ -52,7 +52,33 @@ def test_markers_go_to_another_directory_by_their_window(table: Table, tmp_path:
     assert mark(table, **{str(MARKER_TO): str(tmp_path / "elsewhere")}) == [("done", 0), ("done", 1)]
     found = sorted(str(path.relative_to(tmp_path / "elsewhere")) for path in (tmp_path / "elsewhere").rglob("_SUCCESS"))
     assert found == [named(0), named(1)]
-    assert json.loads((tmp_path / "elsewhere" / named(1)).read_bytes())["begin"].startswith("2023-11-14T23")
+    assert json.loads((tmp_path / "elsewhere" / named(1)).read_bytes()) == {
+        "version": 1,
+        "table": table._application.storage.root,
+        "begin": "2023-11-14T23:00:00Z",
+        "end": "2023-11-15T00:00:00Z",
+        "basis": "files",
+    }
+
+
+def test_a_marker_of_a_later_version_is_not_withdrawn(table: Table, tmp_path: Path) -> None:
+    place = {str(MARKER_TO): str(tmp_path / "elsewhere")}
+    mark(table, **place)
+    file = tmp_path / "elsewhere" / named(1)
+    file.write_text(json.dumps({**json.loads(file.read_text()), "version": 2}))
+    table.upsert(rows(1.7))
+    with pytest.raises(UnsupportedTableError, match=r"_SUCCESS has version 2, .*use a newer eventide"):
+        mark(table, **place)
+    assert file.exists()
+
+
+def test_a_table_that_was_moved_withdraws_the_markers_in_it(table: Table, tmp_path: Path) -> None:
+    mark(table)
+    Path(table.uri).rename(tmp_path / "moved")
+    moved = Table.open(str(tmp_path / "moved"), dict(table.options))
+    moved.upsert(rows(1.7))
+    assert mark(moved) == [("reopened", 1)]
+    assert not (tmp_path / "moved/.hoodie/.aux/eventide/done" / named(1)).exists()
 
 
 def test_two_tables_share_neither_files_nor_ids(table: Table, tmp_path: Path, receiver: Receiver) -> None:

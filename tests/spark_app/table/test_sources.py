@@ -277,7 +277,7 @@ def test_a_source_with_the_name_of_the_files_does_not_stand_for_them(table: Tabl
     assert table.freshness().watermark_ms == at(2)
 
 
-def test_any_name_that_a_writer_states_can_be_forgotten_and_leaves_the_settings_whole(tmp_path: Path) -> None:
+def test_any_name_that_a_writer_states_can_be_forgotten_without_harm_to_the_settings(tmp_path: Path) -> None:
     table = made(tmp_path)
     application = table._application
     names = ("a b", "x=y", "#c", "é:z", "z\nhoodie.table.name=evil\nq")
@@ -505,7 +505,7 @@ def test_a_table_is_a_source_by_any_form_of_its_uri(tmp_path: Path, form: str) -
         derived.sources.declare("trips", "table", table=f"{raw.uri}s")
 
 
-def test_a_table_that_the_settings_name_otherwise_than_commits_do_is_shown_with_their_names(tmp_path: Path) -> None:
+def test_a_table_that_settings_and_commits_name_differently_is_shown_with_both_names(tmp_path: Path) -> None:
     raw, derived = made(tmp_path, "raw"), made(tmp_path, "derived")
     raw.upsert(rows(0, 1))
     derived.upsert(rows(0, 1), sources={raw: raw.compact(before=at(3))})

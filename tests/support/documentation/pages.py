@@ -7,8 +7,8 @@ Reads a page from top to bottom. Of its fenced blocks,
 3. `cron`, and `yaml` with `command` or `args` in it, contain commands of eventide, which also run;
 4. a block below a line that has only a file's name in backticks and a colon is the content of that file.
 
-Blocks without a language are text. Paths of the examples are in a directory of the test, and a store's address is that
-of a test server. `commands` runs the commands.
+Blocks without a language are text. Paths of the examples are in a directory of the test, and a store's address is a
+test server's. `commands` runs the commands.
 """
 
 import re

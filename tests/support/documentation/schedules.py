@@ -33,7 +33,7 @@ class Airflow:
                 return after
 
         class Task:
-            """An operator or a sensor. The smoke tests run those of eventide in a real Airflow."""
+            """An operator or a sensor. The smoke tests run eventide's in a real Airflow."""
 
             def __init__(self, *, task_id: str, outlets: Sequence[Any] = ()) -> None:
                 assert task_id.isidentifier()

@@ -29,7 +29,7 @@ CELLS = [(6, LinkChoice.COPY), (9, LinkChoice.COPY), (9, LinkChoice.SYMLINK)]
 
 @dataclass(slots=True)
 class Damaged:
-    """A table that is being damaged. `plan` is that of its compaction; `first`, `late` are commits before and after it."""
+    """A table that is being damaged. `plan` is its compaction's; `first`, `late` are commits before and after it."""
 
     version: int
     files: dict[str, MemoryFile]
@@ -51,7 +51,7 @@ class Damaged:
 
     @property
     def old_base(self) -> str:
-        """A base file that no compaction has taken: that of partition b."""
+        """A base file that no compaction has taken: the one in partition b."""
         return next(path for path in self.files if path.startswith("part=b/") and path.endswith(".parquet"))
 
     @property
@@ -302,7 +302,7 @@ def orphaned_log(table: Damaged) -> None:
     table.put(name[: name.rindex(".log.")] + ".log.9_9-9-9", table.data(name))
 
 
-def leavings_of_a_rollback_that_knows_no_left_overs(table: Damaged) -> None:
+def copies_after_a_rollback_that_knows_no_left_overs(table: Damaged) -> None:
     """As Hudi's rollback of a pending compaction: the base goes, and the copies stay."""
     for path in [p for p in table.files if p.startswith(f"{table.directory}/{table.plan.instant}")]:
         del table.files[path]
@@ -411,7 +411,7 @@ DAMAGES: Mapping[Callable[[Damaged], None], set[str]] = {
     orphaned_base_file: {"orphan-files"},
     second_base_file_in_one_place: {"file-slices"},
     orphaned_log: {"orphan-files"},
-    leavings_of_a_rollback_that_knows_no_left_overs: {"orphan-files"},
+    copies_after_a_rollback_that_knows_no_left_overs: {"orphan-files"},
     partition_without_its_mark: {"file-slices"},
     unreadable_commit: {"timeline"},
     instant_that_completed_twice: {"timeline"},

@@ -1,4 +1,4 @@
-"""Tables in stores behind a proxy that loses answers: of S3, Google and Azure alike, and those of a NameNode."""
+"""Tables in stores behind a proxy that loses answers: of S3, Google, Azure and a NameNode."""
 
 import asyncio
 import time
@@ -32,7 +32,7 @@ WRITES = ("PUT", "POST", "DELETE")
 # A clock that is past the heartbeats of the dead is also ahead of the lock of the living.
 _OPTIONS: dict[str, str] = {**OPTIONS, LOCK_EXPIRE_MINUTES: "10"}
 LOST = (Fault.REPLY_LOST, Fault.UNAVAILABLE, Fault.FAILED_AFTER)
-DATA = bytes(range(256)) * 8192  # 2 MiB: a copy of it is no small one
+DATA = bytes(range(256)) * 8192  # 2 MiB: more than a small copy
 
 
 def write_output(storage: Storage, size: int = len(DATA)) -> bool:
@@ -136,7 +136,7 @@ class TableInStore:
             storage.put(path, file.data)
 
     def moment(self, time_ms: int) -> Moment:
-        """The table as it is now. A file as loaded keeps its time: Hudi 1.x reads those of version 6."""
+        """The table as it is now. A file as loaded keeps its time: Hudi 1.x reads the times of version 6."""
         storage = self.store.opened(self.place, is_faulty=False)
         files: dict[str, MemoryFile] = {}
         waiting = [""]

@@ -14,7 +14,7 @@ from eventide_adapters.format.encoding.parquet.inflated_pages import InflatedPag
 from eventide_adapters.format.metadata_table.table import HudiMetadataTable
 from eventide_adapters.format.slice.base_file.parquet import read_base, read_footer
 from eventide_adapters.format.slice.log_content.content import ArrowLogContent
-from eventide_adapters.format.slice.log_file.records import iter_log_records
+from eventide_adapters.format.slice.log_file.cursor import LogCursor
 from eventide_adapters.format.timeline.archived_lsm import open_archived_timeline
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_adapters.storage.memory import MemoryStorage
@@ -27,7 +27,7 @@ from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import RecordShape
 from eventide_core.table.settings.table_config import TableConfig
-from support.files.log_summaries import summary_of
+from support.files.facts_of_logs import facts_of
 from support.pasts import golden
 
 CODEC = HudiMetadataCodec()
@@ -105,9 +105,9 @@ def about_log(table: str, path: str, data: bytes) -> Questions:
     name = LogFileName.parse(path.rpartition("/")[2])
     assert name is not None
     logs, blocks = [(path, len(data))], BlockFilter(frozenset(), "9")
-    yield lambda: list(iter_log_records(storage, logs, shape, blocks, None, is_strict=True))
-    yield lambda: list(iter_log_records(storage, logs, shape, blocks, None, is_strict=False))
-    yield lambda: summary_of(ArrowLogContent(storage), LogFile(name, path, len(data)), shape)
+    yield lambda: list(LogCursor(storage, logs, blocks, is_strict=True).parts(shape, None))
+    yield lambda: list(LogCursor(storage, logs, blocks, is_strict=False).parts(shape, None))
+    yield lambda: facts_of(ArrowLogContent(storage), LogFile(name, path, len(data)), shape)
 
 
 def about_base_file(table: str, path: str, data: bytes) -> Questions:

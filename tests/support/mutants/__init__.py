@@ -1,6 +1,6 @@
 """The mutants: known errors, each enabled by a patch of the code under test, with the steps that reveal it.
 
-The numbers are those of docs/kit.md. `is_wrong` applies the patch. `happens` runs a short history with a kit
+The numbers are from docs/kit.md. `is_wrong` applies the patch. `happens` runs a short history with a kit
 that checks every invariant at each step. Without the patch, nothing is found; with it, something is.
 """
 

@@ -87,6 +87,6 @@ PLAIN = (writes(BASE, BEFORE_T, AFTER_T), compacts(3))
 
 
 def writer_unchecked(patch: pytest.MonkeyPatch) -> None:
-    """A write like that of a Hudi writer that expects to be alone: it checks for no conflict."""
+    """A write as by a Hudi writer that expects to be alone: it checks for no conflict."""
     patch.setattr(write_instants, "check_plan", lambda *_: None)
     patch.setattr(write_instants, "check_write", lambda *_: None)

@@ -26,7 +26,7 @@ def indexed(name: str, directory: Path, record_index_groups: int = 1, *, has_sec
     """A table of Hudi whose metadata table has these indexes too, as empty as Hudi begins them.
 
     The record index gets the keys of the table when they are written again. Until then, only an index that isn't global
-    finds them, such as that of OPTIONS.
+    finds them, such as the one in OPTIONS.
     """
     made = golden.unpack(name, directory)
     for partition, prefix in INDEXES.items():

@@ -134,7 +134,7 @@ def bases_of(case: Case, moment: Moment) -> list[str]:
 
 
 def without_strays(case: Case, moment: Moment) -> Moment:
-    """The table without base files beside those of the commit: they hold the same rows, and nobody knows who needs them."""
+    """The table without base files beside the commit's own: they hold the same rows, and nobody knows who needs them."""
     strays = set(bases_of(case, moment)) - files_of_commit(case, moment)
     for path in strays:
         TALLY.add("base files of an engine that lost")

@@ -24,11 +24,12 @@ from unittest.mock import patch
 from eventide import Table
 from eventide.bootstrap import assemble
 from eventide.rows.writer import create, new_table
+from eventide.table.done_markers import mark_done
 from eventide.testing.living_table.stock_engine import schedule_as_stock
 from eventide_adapters.lock import file_system_based, heartbeats
 from eventide_adapters.storage.faulty import FaultyStorage, SimulatedCrash
 from eventide_adapters.storage.memory import MemoryFile, MemoryStorage
-from eventide_core.config import EVENT_TIME_FIELD
+from eventide_core.config import EVENT_TIME_FIELD, MARKER_EVERY, Options
 from support.doubles.clocks import ManualClock
 from support.tables.hourly import SCHEMA, SOON, at, rows
 
@@ -173,6 +174,49 @@ def _attempt_at_foreign_plan() -> Maker:
     return maker
 
 
+def mark_hours(table: Table) -> list[tuple[str, int]]:
+    """What becomes of the markers of hours: the events, each with the begin of its window."""
+    options = Options({**table.options, MARKER_EVERY: "1h"})
+    return [(event.kind, event.begin_ms) for event in mark_done(table._application, options)]
+
+
+def _done_markers() -> Maker:
+    """The second hour is marked as done; the first one was, too, until late data came."""
+    maker = _written("done_markers")
+    maker.table().compact(before=at(2))
+    mark_hours(maker.table())
+    maker.upsert(0.25)
+    mark_hours(maker.table())
+    return maker
+
+
+def _pending_clean() -> Maker:
+    """It died before it deleted a file."""
+    maker = _written("pending_clean")
+    maker.table().compact(before=at(2))
+    maker.upsert(2)
+    maker.table().compact(before=at(3))
+    with suppress(SimulatedCrash):
+        maker.table(dies_before=r"\.clean\.inflight$").clean()
+    return maker
+
+
+def _unfinished_rebuild() -> Maker:
+    """It died before the commit of its metadata table."""
+    maker = _written("rebuild_unfinished")
+    with suppress(SimulatedCrash):
+        maker.table(dies_before=r"/metadata/.*\.deltacommit$").rebuild_metadata_table()
+    return maker
+
+
+def _deleted_savepoint() -> Maker:
+    maker = _written("savepoint_deleted")
+    kept = maker.table().state().timeline.writes[-1].requested_time
+    maker.table().savepoint(kept)
+    maker.table().delete_savepoint(kept)
+    return maker
+
+
 STATES: Mapping[str, Callable[[], Maker]] = {
     "pending_plan_v6": lambda: _pending_plan(6),
     "pending_plan_v9": lambda: _pending_plan(9),
@@ -184,6 +228,10 @@ STATES: Mapping[str, Callable[[], Maker]] = {
     "repair_undone": _repair_undone,
     "undone": _undone,
     "foreign_attempt": _attempt_at_foreign_plan,
+    "done_markers": _done_markers,
+    "pending_clean": _pending_clean,
+    "rebuild_unfinished": _unfinished_rebuild,
+    "savepoint_deleted": _deleted_savepoint,
 }
 
 

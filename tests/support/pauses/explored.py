@@ -378,7 +378,7 @@ def _plan(application: Application) -> None:
 
 
 def _foreign(story: Story, bench: Bench) -> Sleeper:
-    """A file group of the plan, that of partition b, is one that nobody writes to later."""
+    """A file group of the plan, the one in partition b, gets no later writes."""
     for ms in (4, 7):
         story.commit((put("k2", ms, "in b", partition="b"),))
     instant = schedule_as_stock(bench.process())

@@ -91,7 +91,7 @@ class Scene:
         return None
 
     def _problem(self, woken: Woken, *, is_later: bool) -> str | None:
-        others = Others(self.bench, 1_000, kind=Kind.EXECUTE, completes_restores=False)
+        others = Others(self.bench, 1_000, kind=Kind.EXECUTE, completes_restores=woken.leaves_restores)
         self.bench.load(woken.moment)
         try:
             if self.mend is not None and woken.failure is not None:

@@ -59,7 +59,8 @@ class Woken:
     """A table after a process woke up and ended, and what others wrote meanwhile.
 
     `blocked` is the error that the others ended in. `completed` are plans that were pending when the process fell asleep,
-    and that the others completed. `has_begun`: the process had done more than take the lock.
+    and that the others completed. `has_begun`: the process had done more than take the lock. `leaves_restores`: a restore is
+    to be completed whose process lost its lock after it had begun, and whose error said so.
     """
 
     number: int
@@ -70,6 +71,7 @@ class Woken:
     blocked: Exception | None = None
     completed: frozenset[str] = frozenset()
     has_begun: bool = True
+    leaves_restores: bool = False
 
 
 @dataclass(slots=True)

@@ -1,7 +1,7 @@
 """What docs/reference/steps.md says of each file that an action puts.
 
 Words: *undone*, others have rolled the instant back; *executed*, they have completed it; *archived*, they have also
-archived it. The rules named S1 to S3 are those of table/timeline/strays.
+archived it. The rules named S1 to S3 are in table/timeline/strays.
 """
 
 from collections.abc import Mapping

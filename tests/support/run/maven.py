@@ -104,7 +104,7 @@ def _require(wanted: MavenJar, found: str) -> None:
 
 
 def _sha256_of_all(directory: Path) -> str:
-    """The checksum of the names and checksums of all files; that of nothing if there is no such directory."""
+    """The checksum of the names and checksums of all files; of nothing if there is no such directory."""
     files = sorted(directory.iterdir()) if directory.is_dir() else []
     return hashlib.sha256("".join(f"{file.name} {_sha256(file)}\n" for file in files).encode()).hexdigest()
 

@@ -17,7 +17,7 @@ SPARK_JARS = Path(pyspark.__file__).parent / "jars"
 
 @dataclass(frozen=True, slots=True)
 class JavaProcess:
-    """A running Java process. `jvm` gives access to its classes, `port` is that of its gateway."""
+    """A running Java process. `jvm` gives access to its classes, `port` is its gateway's."""
 
     jvm: Any
     port: int

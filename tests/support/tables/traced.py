@@ -40,7 +40,7 @@ def table_of_two_slices(path: Path) -> Path:
 
 
 def paths(ended: InMemorySpanExporter) -> Mapping[str, ReadableSpan]:
-    """The spans by their names and those of the spans around them; all of them are of one trace."""
+    """The spans by their own names and the names of the spans around them; all belong to one trace."""
     found = ended.get_finished_spans()
     contexts = [span.get_span_context() or trace.INVALID_SPAN_CONTEXT for span in found]
     assert len({context.trace_id for context in contexts}) == 1

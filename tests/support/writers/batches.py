@@ -30,7 +30,7 @@ class Row(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """The rows of one commit. Those of a numbered writer are in a separate partition."""
+    """The rows of one commit. A numbered writer writes to a separate partition."""
 
     number: int
     writer: int | None = None

@@ -12,7 +12,7 @@ Usage: `python java_client.py CONFIG`, a JSON file with
     first             the number of the first batch
     whole             how many batches a table with `steps` gets before
     has_variant       whether the rows have a VARIANT column, `doc`: their event time in an object
-    is_flink_state    whether file ids are UUIDs alone, as of Flink's state index, and not those of buckets
+    is_flink_state    whether file ids are UUIDs alone, as of Flink's state index, and not of buckets
     hold, gap         seconds between the last log of a batch and its commit, and between that and the next instant
 
 Slices are log-only, file groups have bucket ids, and the payload is Flink's `EventTimeAvroPayload`, which Hudi 1.0

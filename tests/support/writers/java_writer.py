@@ -26,7 +26,7 @@ class JavaWriter:
     """A process of Hudi's Java client `hudi` that writes tables of `version`, one batch after another.
 
     `dying` are tables that get `whole` batches and the first steps of one more, or a compaction plan, before it writes
-    to any other table. `is_flink_state`: file groups have the ids of Flink's state index, not those of buckets.
+    to any other table. `is_flink_state`: file groups have the ids of Flink's state index, not of buckets.
     """
 
     def __init__(

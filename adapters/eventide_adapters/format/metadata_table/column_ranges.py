@@ -24,8 +24,8 @@ from eventide_adapters.format.encoding.parquet.footer_columns import require_sou
 from eventide_adapters.format.encoding.parquet.legacy_calendar import LegacyCalendar
 from eventide_adapters.format.encoding.parquet.open_file import OpenBaseFile, open_base
 from eventide_adapters.format.slice.base_file.parquet import read_base
-from eventide_adapters.format.slice.log_file.blocks import counting_blocks
-from eventide_adapters.format.slice.log_file.records import BlockReader, DataBlock
+from eventide_adapters.format.slice.log_file.cursor import LogCursor
+from eventide_adapters.format.slice.log_file.records import DataBlock
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.ports import Storage
 from eventide_core.table.files.slice_read import BlockFilter, columns_in_base
@@ -145,8 +145,7 @@ def log_ranges(
     """
     empty = _without_values(pa.schema([field.arrow for field in table_fields(shape.schema)]), columns)
     ranges = {path: empty for path, _ in logs}
-    counting = counting_blocks(storage, logs, blocks, is_strict=True)
-    for placed, part in BlockReader(storage, shape, top_level(empty)).read_each(counting):
+    for placed, part in LogCursor(storage, logs, blocks, is_strict=True).placed_parts(shape, top_level(empty)):
         if isinstance(part, DataBlock):
             ranges[placed.path] = _over_all(ranges[placed.path], [part.records])
     return ranges

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from eventide_adapters.format.encoding.avro.schema import table_fields
 from eventide_adapters.format.encoding.parquet.bloom_filter import FOOTER_KEY, SIMPLE, TYPE_FOOTER_KEY
 from eventide_adapters.format.slice.base_file.parquet import read_base, read_footer
-from eventide_adapters.format.slice.log_file.records import iter_log_records
+from eventide_adapters.format.slice.log_file.cursor import LogCursor
 from eventide_adapters.format.slice.merge.slice_reader import ArrowSliceReader
 from eventide_core.ports import Engine, Storage
 from eventide_core.table.files.slice_read import SliceRead
@@ -87,7 +87,7 @@ def changed_keys(storage: Storage, read: SliceRead, added: Collection[str], shap
         key = table_fields(shape.schema, [RECORD_KEY])
         parts += [batch.column(0) for batch in read_base(storage, read.base_path, key, shape)]
     logs = [(path, size) for path, size in read.log_paths if path in added]
-    parts += [b.keys for b in iter_log_records(storage, logs, shape, read.blocks, [RECORD_KEY], is_strict=True)]
+    parts += [part.keys for part in LogCursor(storage, logs, read.blocks, is_strict=True).parts(shape, [RECORD_KEY])]
     return pc.unique(pa.concat_arrays(parts))
 
 

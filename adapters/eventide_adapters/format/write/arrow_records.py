@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.encoding.columns.arrow_numpy import Numbers
+from eventide_adapters.format.encoding.columns.arrow_numpy import ArrowArray, Numbers
 from eventide_adapters.format.encoding.columns.java_hash import buckets_of, shares_of
 from eventide_adapters.format.write.global_keys import PLACE, homes_of, place_records, shown_keys
 from eventide_adapters.format.write.incoming_schema import evolved_schema
@@ -130,7 +130,7 @@ class ArrowRecords:
         return self._place(places.indices.to_numpy(zero_copy_only=False).astype(np.int64), lambda number: names[number])
 
     def _placed_by_index(
-        self, keys: "pa.Array[Any]", codes: Numbers, slices: Sequence[SliceRead], index: KeyIndex, *, moves: bool
+        self, keys: ArrowArray, codes: Numbers, slices: Sequence[SliceRead], index: KeyIndex, *, moves: bool
     ) -> pa.Table | None:
         """None if the index names a slice that is not among `slices`."""
         shape, known = self._required_shape, {(one.partition, one.file_id): one for one in slices}

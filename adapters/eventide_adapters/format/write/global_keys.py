@@ -22,7 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.encoding.columns.arrow_numpy import Numbers
+from eventide_adapters.format.encoding.columns.arrow_numpy import ArrowArray, Numbers
 from eventide_adapters.format.encoding.columns.field_path import top_level
 from eventide_adapters.format.slice.log_file.ordering_values import common_ranks, orderings_of
 from eventide_adapters.format.slice.merge.slice_reader import ArrowSliceReader
@@ -46,16 +46,16 @@ class Homes:
     """
 
     rows: Numbers
-    partitions: "pa.Array[Any]"
-    file_ids: "pa.Array[Any]"
-    orderings: "pa.Array[Any]"
+    partitions: ArrowArray
+    file_ids: ArrowArray
+    orderings: ArrowArray
 
 
-def shown_keys(storage: Storage, task: LookupTask, /) -> "tuple[Numbers, pa.Array[Any]]":
+def shown_keys(storage: Storage, task: LookupTask, /) -> tuple[Numbers, ArrowArray]:
     """The positions of the task's keys for which its slice shows rows, and their ordering values."""
     fields = task.shape.ordering_fields
     positions: list[Numbers] = [np.zeros(0, np.int64)]
-    orderings: list[pa.Array[Any]] = []
+    orderings: list[ArrowArray] = []
     held = held_keys(storage, task)
     wanted: Any = task.keys.take(_indices(held))
     columns = [RECORD_KEY, *top_level(fields)]
@@ -69,7 +69,7 @@ def shown_keys(storage: Storage, task: LookupTask, /) -> "tuple[Numbers, pa.Arra
 
 
 def homes_of(
-    lookups: "Sequence[tuple[Numbers, pa.Array[Any]]]", slices: Sequence[tuple[str, str]], key_codes: Numbers
+    lookups: Sequence[tuple[Numbers, ArrowArray]], slices: Sequence[tuple[str, str]], key_codes: Numbers
 ) -> Homes:
     """Converts the results of lookups in `slices` (partition, file ID) from distinct keys to rows of the records.
 

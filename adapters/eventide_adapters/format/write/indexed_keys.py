@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.encoding.columns.arrow_numpy import Numbers
+from eventide_adapters.format.encoding.columns.arrow_numpy import ArrowArray, Numbers
 from eventide_adapters.format.encoding.columns.java_hash import file_group_numbers
 from eventide_adapters.format.write.global_keys import Homes, homes_of, place_records
 from eventide_adapters.format.write.key_lookup import LookupTask
@@ -25,7 +25,7 @@ from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.schema import PARTITION_PATH, RECORD_KEY
 from eventide_core.table.settings.write_shape import WriteShape
 
-Found: TypeAlias = tuple[Numbers, "pa.Array[Any]"]
+Found: TypeAlias = tuple[Numbers, ArrowArray]
 """The positions of the keys that a lookup in a slice found, and their ordering values."""
 
 
@@ -36,8 +36,8 @@ class Places:
     `partitions` and `file_ids` are parallel; both are null for a key that the table doesn't have.
     """
 
-    partitions: "pa.Array[Any]"
-    file_ids: "pa.Array[Any]"
+    partitions: ArrowArray
+    file_ids: ArrowArray
 
     def take(self, rows: Numbers) -> "Places":
         chosen: Any = pa.array(rows, pa.int64())
@@ -52,7 +52,7 @@ class Places:
         }
 
 
-def located_keys(index: KeyIndex, task: "tuple[int, pa.Array[Any]]", /) -> Places:
+def located_keys(index: KeyIndex, task: tuple[int, ArrowArray], /) -> Places:
     """The homes of keys by one file group of the record index. A task is the file group's number and the keys."""
     number, keys = task
     texts: list[Any] = keys.to_pylist()
@@ -64,7 +64,7 @@ def located_keys(index: KeyIndex, task: "tuple[int, pa.Array[Any]]", /) -> Place
     )
 
 
-def by_index_group(keys: "pa.Array[Any]", index: KeyIndex) -> "tuple[list[tuple[int, pa.Array[Any]]], Numbers]":
+def by_index_group(keys: ArrowArray, index: KeyIndex) -> tuple[list[tuple[int, ArrowArray]], Numbers]:
     """The lookups of these keys, and the order in which they ask for the keys."""
     numbers = file_group_numbers(keys, index.file_groups)
     order = np.argsort(numbers, kind="stable")
@@ -78,7 +78,7 @@ def by_index_group(keys: "pa.Array[Any]", index: KeyIndex) -> "tuple[list[tuple[
 
 def places_of(lookups: Sequence[Places], order: Numbers) -> Places:
     """The results of the lookups of `by_index_group`, in the order of its keys."""
-    none: pa.Array[Any] = pa.array([], pa.string())
+    none: ArrowArray = pa.array([], pa.string())
     whole = Places(
         pa.concat_arrays([none, *(one.partitions for one in lookups)]),
         pa.concat_arrays([none, *(one.file_ids for one in lookups)]),

@@ -16,9 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide_adapters.format.encoding.avro.schema import table_fields
+from eventide_adapters.format.encoding.columns.arrow_numpy import ArrowArray
 from eventide_adapters.format.slice.base_file.key_range import may_have_one
 from eventide_adapters.format.slice.base_file.parquet import BaseFooter, read_base
-from eventide_adapters.format.slice.log_file.records import DataBlock, iter_log_records
+from eventide_adapters.format.slice.log_file.cursor import LogCursor
+from eventide_adapters.format.slice.log_file.records import DataBlock
 from eventide_core.ports import Storage
 from eventide_core.table.files.slice_read import SliceRead
 from eventide_core.table.records.record_shape import RecordShape
@@ -35,7 +37,7 @@ class LookupTask:
 
     file_slice: SliceRead
     shape: RecordShape
-    keys: "pa.Array[Any]"
+    keys: ArrowArray
     by_bloom: bool
 
 
@@ -47,22 +49,22 @@ def held_keys(storage: Storage, task: LookupTask, /) -> npt.NDArray[np.int64]:
     return np.flatnonzero(is_held)
 
 
-def distinct_keys(storage: Storage, file_slice: SliceRead, shape: RecordShape) -> "Iterator[pa.Array[Any]]":
+def distinct_keys(storage: Storage, file_slice: SliceRead, shape: RecordShape) -> Iterator[ArrowArray]:
     """The slice's keys in portions, each without duplicates."""
     return map(pc.unique, _keys(storage, LookupTask(file_slice, shape, pa.array([], pa.string()), by_bloom=False)))
 
 
-def _keys(storage: Storage, task: LookupTask) -> "Iterator[pa.Array[Any]]":
+def _keys(storage: Storage, task: LookupTask) -> Iterator[ArrowArray]:
     path, shape = task.file_slice.base_path, task.shape
     if path is not None and (not task.by_bloom or _may_have_one(storage, path, task.keys)):
         for batch in read_base(storage, path, table_fields(shape.schema, [RECORD_KEY]), shape):
             yield batch.column(0)
-    logs, blocks = task.file_slice.log_paths, task.file_slice.blocks
-    for block in iter_log_records(storage, logs, shape, blocks, [RECORD_KEY], is_strict=True):
-        if isinstance(block, DataBlock):
-            yield block.keys
+    cursor = LogCursor(storage, task.file_slice.log_paths, task.file_slice.blocks, is_strict=True)
+    for part in cursor.parts(shape, [RECORD_KEY]):
+        if isinstance(part, DataBlock):
+            yield part.keys
 
 
-def _may_have_one(storage: Storage, path: str, keys: "pa.Array[Any]") -> bool:
+def _may_have_one(storage: Storage, path: str, keys: ArrowArray) -> bool:
     texts: list[Any] = keys.to_pylist()
     return may_have_one(BaseFooter.read(storage, path).pairs, texts, path)

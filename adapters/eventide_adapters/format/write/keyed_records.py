@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide_adapters.format.encoding.avro.schema import arrow_schema
+from eventide_adapters.format.encoding.columns.arrow_numpy import ArrowField
 from eventide_adapters.format.encoding.columns.event_times import event_times_ms, unreadable_rows
 from eventide_adapters.format.encoding.columns.field_path import column_at, top_level, type_at
 from eventide_adapters.format.slice.log_file.ordering_values import orderings_of, ranks
@@ -30,9 +31,9 @@ _KEY_PART: Final = "_eventide_key_part_"
 
 def keyed_schema(shape: WriteShape) -> pa.Schema:
     """The columns of a keyed table."""
-    own: list[pa.Field[Any]] = [field.with_nullable(True) for field in arrow_schema(shape.records.schema)]
-    parts: list[pa.Field[Any]] = [pa.field(name, pa.string()) for name in key_parts(shape)]
-    texts: list[pa.Field[Any]] = [pa.field(RECORD_KEY, pa.string()), pa.field(PARTITION_PATH, pa.string())]
+    own: list[ArrowField] = [field.with_nullable(True) for field in arrow_schema(shape.records.schema)]
+    parts: list[ArrowField] = [pa.field(name, pa.string()) for name in key_parts(shape)]
+    texts: list[ArrowField] = [pa.field(RECORD_KEY, pa.string()), pa.field(PARTITION_PATH, pa.string())]
     return pa.schema([*texts, *parts, pa.field(IS_DELETE, pa.bool_()), *own])
 
 

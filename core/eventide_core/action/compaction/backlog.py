@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from eventide_core.action.compaction.slice_selection import LogFacts
 from eventide_core.table.files.file_slice import FileSlice
+from eventide_core.table.files.log_facts import LogFacts
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,10 @@ the names of the plan before.
 from collections.abc import Sequence
 
 from eventide_core.action.compaction.link_choice import LinkDecision
-from eventide_core.action.compaction.slice_selection import LogFacts, Selection
+from eventide_core.action.compaction.slice_selection import Selection
 from eventide_core.table.files.file_name import BaseFileName
 from eventide_core.table.files.file_slice import FileSlice, LogFile
+from eventide_core.table.files.log_facts import LogFacts
 from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.timeline.layout import Layout
 from eventide_core.table.timeline.plans import (

@@ -20,8 +20,8 @@ class CompactionRequest:
 
     `threshold_ms` is T in epoch milliseconds, and wins over `data_latency_seconds`. Both are None if the user named no T.
 
-    `is_for_t`: the user has requested T by name, not by an option. Then no trigger is asked whether it is due, and the
-    strategy has to know event time. `cut` is what is taken, whole log files or the records before T. `alignment` floors T to
+    `is_for_t`: the user has requested T by name, not by an option. Then triggers are ignored, and the strategy has to know
+    event time. `cut` is what is taken, whole log files or the records before T. `alignment` floors T to
     the start of a day, an hour or the like. `link_choice` is how left-overs are to stay visible.
     """
 

@@ -138,6 +138,6 @@ def check_metadata_table(facts: TableFacts) -> Iterator[Observation]:
             yield Finding(path, problem, REBUILD_CURE)
 
 
-@check("leavings", "I6", "files of dead writers are in no reader's way; what is left is reported")
+@check("abandoned-files", "I6", "files of dead writers are in no reader's way; what is left is reported")
 def check_markers_and_heartbeats(facts: TableFacts) -> Iterator[Observation]:
     yield from (Remark(text) for text in facts.markers_and_heartbeats)

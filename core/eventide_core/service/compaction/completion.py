@@ -95,29 +95,35 @@ def commit_lock(files: TableFiles, lock: TableLock, config: TableConfig) -> Gene
 
 
 def check_pending(state: TableState, plan: CompactionPlan) -> None:
+    """Raises BusyError while another plan that is as good is pending, or a rollback."""
     check_undoing(state.timeline)
     for other in state.timeline.pending_plans:
-        if other.action is Action.COMPACTION and other.requested_time > plan.instant:
-            raise PlanMismatchError(
-                f"a {other.action} was planned at {other.requested_time}: a process that was paused put the plan at "
-                f"{plan.instant} afterwards; roll that plan back"
-            )
-        if other.requested_time != plan.instant:
+        if other.requested_time != plan.instant and not _is_later(other, plan):
             raise BusyError(
                 f"a {other.action} is pending at {other.requested_time} beside the plan at {plan.instant}; "
                 f"{cure_of(other)}"
             )
+
+
+def why_late(state: TableState, plan: CompactionPlan) -> str | None:
+    """Why the plan must not be run: others had planned, compacted or archived past its instant. None if nobody had."""
+    put_late = f"a process that was paused put the plan at {plan.instant} afterwards"
+    for other in state.timeline.pending_plans:
+        if _is_later(other, plan):
+            return f"a {other.action} was planned at {other.requested_time}, and {put_late}"
     planned = plan.file_groups
     if any(s.file_group in planned and s.base_instant > plan.instant for s in state.view.latest_slices()):
-        raise PlanMismatchError(
-            f"slices after {plan.instant} exist: a process that was paused put the plan when others had compacted; roll "
-            "the plan back and plan again"
-        )
+        return f"others had compacted, and {put_late}"
     if state.config.layout.names_logs_by_write and (state.timeline.start or "") > plan.instant:
-        raise PlanMismatchError(
-            f"instants after {plan.instant} were archived since the plan was made: readers would treat the "
-            "log files above its base file as uncommitted; roll the plan back and plan again"
+        return (
+            f"instants after {plan.instant} were archived since the plan was made: readers would treat the log files "
+            "above its base file as uncommitted"
         )
+    return None
+
+
+def _is_later(other: Instant, plan: CompactionPlan) -> bool:
+    return other.action is Action.COMPACTION and other.requested_time > plan.instant
 
 
 def why_overtaken(state: TableState, plan: CompactionPlan) -> str | None:

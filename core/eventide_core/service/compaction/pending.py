@@ -24,7 +24,7 @@ plan.
 
 from dataclasses import dataclass
 
-from eventide_core.errors import EmptyPlanError, InstantNotFoundError, PlanMismatchError
+from eventide_core.errors import BusyError, EmptyPlanError, InstantNotFoundError, PlanMismatchError
 from eventide_core.ports import Progress
 from eventide_core.service.common.state.table import TableState
 from eventide_core.service.common.state.table_files import TableFiles
@@ -100,8 +100,8 @@ class PendingCompactions:
             try:
                 if not self._is_to_run(config, pending):
                     continue
-                self.runner.execute(instant, progress)
-                resumed.append(instant)
+                result = self.runner.execute(instant, progress)
+                (rolled_back if result.is_already_reached else resumed).append(instant)
             except EmptyPlanError:
                 self.rollback.undo(instant)
                 rolled_back.append(instant)
@@ -112,6 +112,10 @@ class PendingCompactions:
                 rolled_back.append(instant)
             except InstantNotFoundError:
                 continue  # another process was faster, and rolled it back
+            except BusyError:
+                if self.files.timeline(config).find_compaction(instant) is not None:
+                    raise
+                rolled_back.append(instant)  # and what excludes a new plan is ended next
         if seen.timeline.pending_plans:
             seen = self._look(config)
         for overtaken in self._overtaken(seen):

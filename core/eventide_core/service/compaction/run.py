@@ -52,6 +52,7 @@ from eventide_core.service.compaction.completion import (
     check_made,
     check_pending,
     commit_lock,
+    why_late,
     why_overtaken,
 )
 from eventide_core.service.compaction.merge_tasks import MergesAhead, merge_tasks, merges_ahead, run_tasks
@@ -143,6 +144,8 @@ class CompactionRunner:
                 self._remove_late(plan)
                 break
             put = self._plan_again(ended)
+            if put is None:
+                return self.reached()
             instant = put[0].instant
         return self._completed(instant)
 
@@ -233,7 +236,7 @@ class CompactionRunner:
         if not isinstance(started, tuple):
             return started
         state, plan = started
-        # The slices were checked in this state; what has come since is in none of them.
+        # The slices were checked in this state; later files are in none of them.
         tasks = merge_tasks(state, self.settings.codec, plan)
         try:
             self.freshness.after(state, plan)  # warms the facts before the lock is held
@@ -256,13 +259,15 @@ class CompactionRunner:
             raise
         return None
 
-    def _plan_again(self, rolled_back: "_RolledBack") -> PutPlan:
-        """A new plan that replaces the rolled-back one. Raises BusyError."""
+    def _plan_again(self, rolled_back: "_RolledBack") -> PutPlan | None:
+        """A new plan that replaces the rolled-back one; None if others have reached its T since. Raises BusyError."""
         plan = rolled_back.plan
         if plan.cut_ms is None:
             raise BusyError(f"{rolled_back.why}: the plan was rolled back, and nothing of it is left; plan again")
         link = LinkChoice.AUTO if plan.link_mode is LinkMode.PREFIX else LinkChoice(plan.link_mode)
         draft = self.scheduler.schedule(CompactionRequest(plan.cut_ms, None, link, cut=plan.cut))
+        if draft.is_reached:
+            return None
         if draft.idle is not None:
             raise BusyError(f"{rolled_back.why}: the plan was rolled back, and now {draft.idle}")
         assert draft.put is not None  # of a request to be run at once
@@ -304,9 +309,9 @@ class CompactionRunner:
             check_pending(state, plan)
             rollback = CompactionRollback(self.files, self.metadata)
             rollback.resume(state, plan, lease, self.files.clock.now_ms(), is_alone=is_alone)
-            overtaken = why_overtaken(state, plan)
-            if overtaken is not None:
-                return self._roll_back(state, plan, overtaken, lease)
+            passed = why_late(state, plan) or why_overtaken(state, plan)
+            if passed is not None:
+                return self._roll_back(state, plan, passed, lease)
             changed = [op for op in plan.operations if not is_as_planned(state, plan, op)]
             transaction = self._transaction(state.config, plan)
             may_be_rolled_back = not state.config.layout.writers_follow_plans and not state.logs_on_top_of(plan)
@@ -371,9 +376,9 @@ class CompactionRunner:
                 remove_markers(self.files, plan)  # this process's own markers; another process was faster
                 return None
             check_pending(state, plan)
-            overtaken = why_overtaken(state, plan)
-            if overtaken is not None:
-                return self._roll_back(state, plan, overtaken, lease)
+            passed = why_late(state, plan) or why_overtaken(state, plan)
+            if passed is not None:
+                return self._roll_back(state, plan, passed, lease)
             for op in plan.operations:
                 if not is_as_planned(state, plan, op):
                     raise PlanMismatchError(
@@ -429,7 +434,7 @@ class CompactionRunner:
 
 @dataclass(frozen=True, slots=True)
 class _RolledBack:
-    """A plan that this run rolled back, and the reason: its instant is not quiet, or an old slice changed."""
+    """A plan that this run rolled back, and the reason: it was put late, its instant isn't quiet, or a slice changed."""
 
     plan: CompactionPlan
     why: str

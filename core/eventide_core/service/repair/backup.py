@@ -174,7 +174,11 @@ class RepairBackup:
         before = self._fingerprint(change.path)
         if "size" in before:
             lease.check()
-            self.storage.copy_if_absent(change.path, self._before(number))
+            try:
+                self.storage.copy_if_absent(change.path, self._before(number))
+            except MissingFileError:
+                lease.check()  # else others have made this change meanwhile
+                raise
         match change:
             case Removal():
                 after: Fingerprint = _ABSENT

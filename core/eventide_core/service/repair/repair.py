@@ -8,10 +8,10 @@ last: a rebuild takes the lock itself. A repair that died before its end is comp
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import chain
 from typing import Final
 
+from eventide_core.access.block_headers import block_headers
 from eventide_core.action.repair.planner import plan_repairs
 from eventide_core.action.repair.repairs import (
     BACKUP_DIRECTORY,
@@ -53,7 +53,7 @@ from eventide_core.service.repair.backup import RepairBackup, backups_of
 from eventide_core.service.repair.remerge import merged_again
 from eventide_core.service.verification.verify import Verifier
 from eventide_core.table.files.file_name import BaseFileName
-from eventide_core.table.files.log_block import BlockType, read_blocks
+from eventide_core.table.files.log_block import BlockType
 from eventide_core.table.settings.properties import settings_text, with_settings
 from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat
 from eventide_core.table.timeline.instant import Action, Instant, State
@@ -267,16 +267,15 @@ class Repairer:
 
     def _records(self, stat: WriteStat, time: str) -> int:
         """The records in the Avro blocks that the write added to a log file. Raises CorruptTimelineError for others."""
-        read = partial(self.files.storage.read_range, stat.path)
-        records = 0
-        for block in read_blocks(read, stat.file_size_bytes, stat.path, is_strict=False):
+        storage, records = self.files.storage, 0
+        for block in block_headers(storage, stat.path, stat.file_size_bytes):
             if block.instant_time != time or block.block_type in (BlockType.DELETE, BlockType.COMMAND):
                 continue
             if block.block_type is not BlockType.AVRO_DATA:
                 raise CorruptTimelineError(
                     f"{stat.path}: the records of a {block.block_type.name} block are not counted"
                 )
-            records += int.from_bytes(read(block.content_offset + _COUNT_OFFSET, 4), "big")
+            records += int.from_bytes(storage.read_range(stat.path, block.content_offset + _COUNT_OFFSET, 4), "big")
         return records
 
 

@@ -36,6 +36,7 @@ from eventide_core.service.rollback.run import RollbackRunner
 from eventide_core.service.rollback.savepoint import settled_state
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.instant import WRITE_ACTIONS, Action, Instant, State
+from eventide_core.table.timeline.outcome_file import record_of
 from eventide_core.table.timeline.plans import CompactionPlan
 from eventide_core.table.timeline.timeline import Timeline
 
@@ -50,7 +51,7 @@ class Rollback:
     liveness: Liveness
 
     def undo(self, instant: str, *, force: bool = False) -> tuple[str, ...]:
-        """Rolls back the action at `instant`; returns the paths that were removed.
+        """Rolls back the action at `instant`; returns the paths that were removed: none if others have just rolled it back.
 
         `force`: also what is pending without a heartbeat, of which nothing shows whether its writer lives. Raises
         InstantNotFoundError; RefusedError if something would be lost; BusyError if the write is alive, or something
@@ -92,6 +93,11 @@ class Rollback:
                 swept = [stray for stray in state.timeline.strays if stray.requested_time == instant]
                 if swept:
                     return tuple(map(self.files.on_timeline(state.config).path, swept))
+                if any(
+                    is_undone(self.files.storage, record_of(instant, of))
+                    for of in (Action.COMPACTION, Action.DELTA_COMMIT)
+                ):
+                    return ()
                 raise InstantNotFoundError(
                     f"{self.files.storage.root}: there is no instant {instant} on the active timeline; "
                     f"{Cure.history()} lists the existing ones"

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 
 from eventide_core.action.maintenance.rollback_planner import check_cleaning, plan_rollback
 from eventide_core.cure import Cure
-from eventide_core.errors import BusyError, InstantNotFoundError, MissingFileError, RefusedError
+from eventide_core.errors import BusyError, InstantNotFoundError, LockError, MissingFileError, RefusedError
 from eventide_core.ports import Lease, TableLock
 from eventide_core.service.common.facts.needed_files import savepoints_of
 from eventide_core.service.common.facts.planning import unused_instant
@@ -76,7 +76,12 @@ class Restorer:
             # Some files of a write to undo may be missing.
             state = settled_state(self.files, lease, requires_files=False)
             plan = self._begun(state, savepoint, lease) or self._begin(state, savepoint, lease)
-            return self._end(state, plan, lease)
+            try:
+                return self._end(state, plan, lease)
+            except LockError as lost:
+                raise type(lost)(
+                    f"{lost}; the restore at {plan.instant} has begun: run it again to complete it"
+                ) from lost
 
     def _begun(self, state: TableState, savepoint: str, lease: Lease) -> RestorePlan | None:
         """The plan of a restore to that savepoint that was interrupted."""

@@ -24,11 +24,11 @@ removed: step 3 claims no outcome, and in step 6 the requested file stays.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from eventide_core.access.block_headers import rolls_back
 from eventide_core.access.timeline_files import delete_each
 from eventide_core.action.maintenance.rollback_planner import plan_rollback
-from eventide_core.errors import BusyError, InstantNotFoundError, StorageError
+from eventide_core.errors import BusyError, InstantNotFoundError
 from eventide_core.ports import AddedFile, FileChanges, Heartbeats, Lease
-from eventide_core.service.common.facts.block_headers import rolls_back
 from eventide_core.service.common.facts.planning import unused_instant
 from eventide_core.service.common.metadata_table.upkeep import MetadataTableUpkeep
 from eventide_core.service.common.state.markers_and_heartbeats import remove_markers_and_heartbeat
@@ -283,7 +283,8 @@ class RollbackRunner:
         path = request.path_of(str(name))
         lease.check()
         if not storage.put_if_absent(path, data):
-            raise StorageError(f"another writer changed {path} at the same time; run the rollback again")
+            lease.check()
+            raise BusyError(f"another writer put {path} at the same time; try again")
         return DataFile(request.partition, path, len(data))
 
     def _changes(self, partitions: Mapping[str, RolledBackPartition]) -> FileChanges:

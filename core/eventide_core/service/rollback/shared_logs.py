@@ -3,10 +3,10 @@
 They are version 6's, also after an upgrade.
 """
 
+from eventide_core.access.block_headers import block_headers
 from eventide_core.action.maintenance.rollback_planner import SharedLogs
 from eventide_core.errors import RefusedError
 from eventide_core.ports import Storage
-from eventide_core.service.common.facts.block_headers import block_headers
 from eventide_core.service.common.state.markers_and_heartbeats import marked_paths
 from eventide_core.service.common.state.table import TableState
 from eventide_core.table.files.file_name import LogFileName
@@ -34,7 +34,7 @@ def logs_of_failed_write(storage: Storage, state: TableState, instant: str) -> S
         log = LogFileName.parse(file.name)
         if log is None or log.instant == instant or (file.path, file.size) in known:
             continue
-        blocks = tuple(block_headers(storage, file))
+        blocks = tuple(block_headers(storage, file.path, file.size))
         whole = tuple(block for block in blocks if block.block_type is not BlockType.CORRUPT)
         if any(block.instant_time == instant for block in whole if block.block_type is not BlockType.COMMAND):
             with_blocks.append(file)
@@ -55,7 +55,7 @@ def logs_of_completed_write(storage: Storage, state: TableState, instant: str) -
     if not state.config.layout.names_logs_by_write:
         return SharedLogs(shared)
     for file in shared:
-        for block in block_headers(storage, file):
+        for block in block_headers(storage, file.path, file.size):
             if block.instant_time not in (instant, None):
                 raise RefusedError(
                     f"{file.path} holds records of {instant} and of {block.instant_time}: version 6 appended to it, and "

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
-from eventide_core.action.compaction.slice_selection import LogFacts
+from eventide_core.access.block_headers import block_headers
 from eventide_core.action.repair.repairs import BACKUP_DIRECTORY
 from eventide_core.action.verification.facts import TableFacts
 from eventide_core.action.verification.parts import (
@@ -37,7 +37,8 @@ from eventide_core.service.common.state.table_files import TableFiles
 from eventide_core.service.verification.problems import OrProblem, Problem, require_damage
 from eventide_core.service.verification.timeline import TimelineReader, timeline_names
 from eventide_core.table.files.file_name import LogFileName, is_data_file, path_in
-from eventide_core.table.files.log_block import BlockType, HeaderKey, read_blocks
+from eventide_core.table.files.log_block import BlockType, HeaderKey
+from eventide_core.table.files.log_facts import LogFacts
 from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.files.table_path import PARTITION_MARK
 from eventide_core.table.records.operation_column import refuse_operations
@@ -289,7 +290,7 @@ def _scan(storage: Storage, counted: BlockFilter, file: DataFile) -> LogScan:
     """Reads a log file's headers."""
     blocks: list[BlockFacts] = []
     try:
-        for block in read_blocks(partial(storage.read_range, file.path), file.size, file.path, is_strict=False):
+        for block in block_headers(storage, file.path, file.size):
             if counted.accepts(block.instant_time or ""):
                 refuse_operations(block.schema, f"log file {file.path}")
             is_torn = block.block_type is BlockType.CORRUPT

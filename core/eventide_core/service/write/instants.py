@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from eventide_core import config as keys
+from eventide_core.access.block_headers import is_of_one_write
 from eventide_core.access.files import discard
 from eventide_core.action.compaction.trigger import check_trigger, check_undoing
 from eventide_core.action.write.conflict import check_batch, check_plan, check_write
@@ -24,7 +25,6 @@ from eventide_core.errors import (
     WriteConflictError,
 )
 from eventide_core.ports import FileAnswers, FileChanges, Storage, TableLock
-from eventide_core.service.common.facts.block_headers import is_of_one_write
 from eventide_core.service.common.facts.moments import local_instant_time
 from eventide_core.service.common.facts.needed_files import ListedTable, still_needed
 from eventide_core.service.common.facts.planned_groups import groups_of_plan

@@ -66,7 +66,8 @@ def rollback(settings: Settings, table: str, instant: str, *, force: bool) -> No
     """
     with settings.table(table) as opened:
         deleted = opened.rollback(instant, force=force)
-    settings.console.result({"instant": instant, "deleted": list(deleted)}, *(f"deleted {path}" for path in deleted))
+    lines = [f"deleted {path}" for path in deleted] or [f"{instant} has been rolled back: nothing is left to delete"]
+    settings.console.result({"instant": instant, "deleted": list(deleted)}, *lines)
 
 
 @table_verb

@@ -2,7 +2,6 @@
 
 import re
 import sys
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -19,7 +18,6 @@ from eventide.cli.rows.ingest_target import declared_types, refuse_contradiction
 from eventide.cli.settings import Settings, common_options, pairs_of, table_verb
 from eventide.formatting import format_size
 from eventide.options.streams import WRITE_OPERATION
-from eventide.rows.ordering_warnings import OrderingWarning
 from eventide.rows.writer import new_table
 from eventide.sources.finding import STDIN, SourceFinder
 from eventide.sources.rows import SourceRows, read_rows
@@ -282,7 +280,7 @@ def _event_time(existing: Table | None, fields: Mapping[str, Any], options: Opti
     asked: str | None = fields["event_time"] or options.get(EVENT_TIME_FIELD)
     if asked is not None:
         return asked
-    return fields["ordering"] if existing is None else existing.state().config.event_time_field
+    return fields["ordering"] if existing is None else existing._application.files.config().event_time_field
 
 
 def _new_schema(rows: SourceRows, stated: StatedSchema | None, say: Callable[[str], None]) -> pa.Schema | str:
@@ -309,9 +307,7 @@ def _written(
     fields: Mapping[str, Any],
     columns: str | None,
 ) -> WriteResult:
-    with settings.session() as spark, settings.console.progress() as progress, warnings.catch_warnings():
-        warnings.simplefilter("always", OrderingWarning)
-        warnings.showwarning = lambda message, *_: settings.console.say(f"warning: {message}")
+    with settings.session() as spark, settings.console.progress() as progress:
         if existing is None:
             engine = None if spark is None else task_engine(spark)
             schema = _new_schema(rows, stated, settings.console.say)

@@ -20,7 +20,7 @@ _WIDER: Final = {(pa.int32(), pa.int64()), (pa.int32(), pa.float64()), (pa.float
 
 def refuse_contradictions(table: Table, words: Mapping[str, Any], options: Mapping[str, str]) -> None:
     """Raises ConfigError for the first option that contradicts the table."""
-    config = table.state().config
+    config = table._application.files.config()
     for name, stated, actual in _statements(config, words, Options(dict(options))):
         if stated.lower() != actual.lower():
             equals = "=" if name.startswith("--option") else " "

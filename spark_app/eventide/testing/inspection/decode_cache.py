@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from eventide_adapters.format.encoding.avro.decode import iter_avro_block
 from eventide_adapters.format.encoding.avro.schema import AvroField
+from eventide_adapters.format.encoding.columns.arrow_numpy import ArrowArray
 from eventide_adapters.format.encoding.parquet.open_file import OpenBaseFile
 from eventide_adapters.format.encoding.parquet.row_pages import RowsOfGroups
 from eventide_adapters.format.slice.base_file.parquet import read_base
@@ -25,8 +26,9 @@ from eventide_adapters.format.slice.log_file.delete_block import decode_delete_b
 from eventide_adapters.format.slice.merge import slice_reader
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_core.errors import EventideError
-from eventide_core.ports import LogSummary, Storage
+from eventide_core.ports import Storage
 from eventide_core.table.files.file_slice import LogFile
+from eventide_core.table.files.log_facts import LogFacts
 from eventide_core.table.records.record_shape import RecordShape
 from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.timeline.commit_metadata import CommitMetadata
@@ -55,8 +57,8 @@ class Decoded:
         self._avro: dict[tuple[bytes, AvroSchema, tuple[int, ...]], tuple[_Batches, _Fields]] = {}
         self._bases: dict[tuple[bytes, RecordShape, tuple[int, ...], frozenset[str]], tuple[_Batches, _Fields]] = {}
         self._headers: dict[tuple[bytes, str, int, int], tuple[PlacedBlock, ...]] = {}
-        self._deletes: dict[tuple[bytes, pa.DataType], tuple[pa.Array[Any], pa.Array[Any]]] = {}
-        self._summaries: dict[tuple[bytes, LogFile, RecordShape], LogSummary] = {}
+        self._deletes: dict[tuple[bytes, pa.DataType], tuple[ArrowArray, ArrowArray]] = {}
+        self._summaries: dict[tuple[bytes, LogFile, RecordShape], LogFacts] = {}
 
     @contextmanager
     def used(self) -> Iterator[None]:
@@ -68,21 +70,17 @@ class Decoded:
         ):
             yield
 
-    def summary(self, data: bytes, log: LogFile, shape: RecordShape, ask: Callable[[], LogSummary]) -> LogSummary:
+    def summary(self, data: bytes, log: LogFile, shape: RecordShape, ask: Callable[[], LogFacts]) -> LogFacts:
         """The summary of a log file with this content."""
         key = (data, log, shape)
         if key not in self._summaries:
             self._summaries[key] = ask()
         return self._summaries[key]
 
-    def _of_headers(
-        self, storage: Storage, path: str, size: int, *, is_strict: bool, log_number: int = 0
-    ) -> Iterable[PlacedBlock]:
-        if is_strict:
-            return read_headers(storage, path, size, is_strict=True, log_number=log_number)
+    def _of_headers(self, storage: Storage, path: str, size: int, log_number: int = 0) -> Iterable[PlacedBlock]:
         key = (storage.read(path), path, size, log_number)
         if key not in self._headers:
-            self._headers[key] = tuple(read_headers(storage, path, size, is_strict=False, log_number=log_number))
+            self._headers[key] = tuple(read_headers(storage, path, size, log_number))
         return self._headers[key]
 
     def _of_avro_block(
@@ -103,7 +101,7 @@ class Decoded:
             )
         return self._avro[key][0]
 
-    def _of_delete_block(self, content: bytes, ordering: Any, place: str) -> "tuple[pa.Array[Any], pa.Array[Any]]":
+    def _of_delete_block(self, content: bytes, ordering: Any, place: str) -> tuple[ArrowArray, ArrowArray]:
         key = (content, ordering)
         if key not in self._deletes:
             self._deletes[key] = decode_delete_block(content, ordering, place)
@@ -133,11 +131,11 @@ class KnownLogContent(ArrowLogContent):
 
     decoded: Decoded
 
-    def summarize(self, logs: Sequence[LogFile], shape: RecordShape) -> list[LogSummary | EventideError]:
+    def summarize(self, logs: Sequence[LogFile], shape: RecordShape) -> list[LogFacts | EventideError]:
         return [self._summary(log, shape) for log in logs]
 
-    def _summary(self, log: LogFile, shape: RecordShape) -> LogSummary | EventideError:
-        def ask() -> LogSummary:
+    def _summary(self, log: LogFile, shape: RecordShape) -> LogFacts | EventideError:
+        def ask() -> LogFacts:
             (summary,) = ArrowLogContent.summarize(self, [log], shape)
             if isinstance(summary, EventideError):
                 raise summary

@@ -1,4 +1,4 @@
-"""Ranges of a base file by its footer: those of its values, and never narrower."""
+"""Ranges of a base file by its footer: as wide as its values, and never narrower."""
 
 import io
 import json

@@ -111,7 +111,7 @@ def ten_thousand(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def test_each_of_ten_thousand_instants_is_found_by_one_look_at_the_times_in_each_file(ten_thousand: Path) -> None:
+def test_ten_thousand_instants_are_found_by_reading_the_times_of_each_file_once(ten_thousand: Path) -> None:
     archive, storage = lsm(ten_thousand)
     instants = [archive.find(time_of(nth)) for nth in range(10_000)]
     assert [i.completion_time for i in instants if i] == [

@@ -187,7 +187,7 @@ def test_a_torn_plan_of_a_merge_merged_nothing(tmp_path: Path) -> None:
     assert times(archive_of(table)) == [write(table, 1).completed.requested_time, *known]
 
 
-def test_a_manifest_after_the_one_that_is_named_counts_and_the_next_archival_names_it(tmp_path: Path) -> None:
+def test_a_manifest_after_the_named_one_counts_and_the_next_archival_names_it(tmp_path: Path) -> None:
     """Its writer has died before it named it, or a writer that had slept named its own."""
     table = golden.unpack("v9_archived", tmp_path)
     version = table / config_of(table).archive_path / "_version_"

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.broad
 
 @dataclass(frozen=True, slots=True)
 class BothWays:
-    """One table, by the NameNode's own web address and by that of HttpFS."""
+    """One table, by the NameNode's own web address and by HttpFS's."""
 
     directly: Backend
     through: Backend

@@ -148,7 +148,7 @@ def first_compaction(there: Backend) -> list[Chapter]:
     return list(islice(TableLife(there).chapters(), 3))
 
 
-def test_a_compaction_during_which_a_data_node_is_lost_leaves_the_rows_and_files_that_it_leaves_in_memory(
+def test_a_compaction_that_loses_a_data_node_leaves_the_same_rows_and_files(
     cluster: ReplicatedHdfs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     there, known = backend_on(cluster), first_compaction(Backend("memory://known", {}, LinkMode.COPY))
@@ -165,7 +165,7 @@ def test_a_compaction_during_which_a_data_node_is_lost_leaves_the_rows_and_files
     assert [chapter.as_with_copies() for chapter in earlier] == [chapter.as_with_copies() for chapter in known]
 
 
-def test_bytes_by_libhdfs_survive_two_data_nodes_that_are_lost_while_they_are_sent_and_read(
+def test_bytes_survive_two_data_nodes_lost_while_libhdfs_sends_and_reads_them(
     cluster: ReplicatedHdfs, native_hdfs: NativeHdfs, tmp_path: Path
 ) -> None:
     """By libhdfs's Java in another process, which stops the DataNodes itself."""

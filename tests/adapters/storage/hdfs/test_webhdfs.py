@@ -162,7 +162,7 @@ NO_OTHER: tuple[int, object] = (
 @pytest.mark.usefixtures("short_pauses")
 @pytest.mark.parametrize("has_others", [True, False])
 @pytest.mark.parametrize("operation", ["OPEN", "CREATE"])
-def test_after_a_data_node_is_lost_the_name_node_is_asked_for_another_one_and_then_for_any(
+def test_after_a_data_node_is_lost_the_name_node_is_asked_for_another_then_for_any(
     operation: str, has_others: bool
 ) -> None:
     """A NameNode names the DataNode on the client's host, if there is one, until it notices that it is gone."""

@@ -10,7 +10,7 @@ from eventide_adapters.storage.paths import TEMPORARY
 from support.pasts import golden
 
 
-def test_a_clean_removes_what_a_dead_writer_left_and_spares_what_may_be_being_written(tmp_path: Path) -> None:
+def test_a_clean_removes_files_of_dead_writers_and_spares_those_of_live_ones(tmp_path: Path) -> None:
     path = golden.unpack("v9_no_deletes", tmp_path)
     temporary = path / TEMPORARY
     temporary.mkdir()

@@ -119,7 +119,7 @@ def test_a_lost_answer_does_not_make_anothers_large_file_ours(
 ) -> None:
     output = patient.open_output("new")
     output.write(large)
-    assert patient.put_if_absent("new", large)  # the same content: only the mark tells whose it is
+    assert patient.put_if_absent("new", large)  # the same content: only the mark shows whose it is
     proxy.strike_once(Fault.REPLY_LOST, "POST", "uploadId")
     assert not output.commit()
     assert proxy.struck == {Fault.REPLY_LOST: 1}

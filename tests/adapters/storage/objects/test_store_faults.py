@@ -54,7 +54,7 @@ def test_who_creates_a_file_knows_it_whatever_happens_to_one_request(
 
 @pytest.mark.parametrize("create", CREATES)
 def test_a_lost_answer_does_not_make_anothers_file_ours(storage: Storage, proxy: FaultyProxy, create: str) -> None:
-    # The same content: only the mark tells whose it is.
+    # The same content: only the mark shows whose it is.
     assert storage.put_if_absent("new", DATA)
     strike_next_write(proxy, Fault.REPLY_LOST)
     assert not CREATES[create](storage)

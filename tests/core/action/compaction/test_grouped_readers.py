@@ -20,7 +20,7 @@ Block = tuple[int, dict[str, Version]]
 
 
 def grouped(blocks: Sequence[Block]) -> list[Block]:
-    """The blocks as a reader meets them that collects those of each instant."""
+    """The blocks as a reader meets them that collects each instant's blocks."""
     first = {instant: place for place, (instant, _) in reversed(list(enumerate(blocks)))}
     return sorted(blocks, key=lambda block: first[block[0]])
 

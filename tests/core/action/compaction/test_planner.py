@@ -8,8 +8,6 @@ from eventide_core.action.compaction.link_choice import LinkChoiceFacts, choose_
 from eventide_core.action.compaction.planner import plan_compaction, whole_slice
 from eventide_core.action.compaction.quiet_moment import BackdatingFacts
 from eventide_core.action.compaction.slice_selection import (
-    HeaderCheck,
-    LogFacts,
     ReaderRules,
     Selection,
     SliceFacts,
@@ -26,6 +24,7 @@ from eventide_core.config import LinkChoice
 from eventide_core.errors import RefusedError
 from eventide_core.table.files.file_name import BaseFileName, LogFileName
 from eventide_core.table.files.file_slice import BaseFile, FileSlice, LogFile
+from eventide_core.table.files.log_facts import HeaderCheck, LogFacts
 from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.schema import AvroSchema
@@ -174,7 +173,7 @@ def test_key_histories_are_asked_for_only_where_algebra_does_not_answer() -> Non
     assert needed_histories(full, event) is None
 
 
-def test_an_exact_cut_by_what_orders_the_versions_asks_for_no_histories_and_may_carry_deletes() -> None:
+def test_an_exact_cut_by_the_ordering_field_needs_no_histories_and_may_carry_deletes() -> None:
     rule = MergeRule.EVENT_TIME_ORDERING
     ordered = ReaderRules(rule, (rule,), is_base_file_index=False, orders_by_event_time=True)
     exact = replace(selection(delete_count=1), threshold_ms=25)
@@ -252,7 +251,7 @@ def test_auto_copies_where_back_dating_is_not_safe(changes: dict[str, object], w
     assert why in decision.reason
 
 
-def test_auto_copies_where_a_left_over_of_another_slice_completed_before_a_merged_log() -> None:
+def test_auto_copies_if_a_left_over_of_another_slice_completed_before_a_merged_log() -> None:
     behind = selected(slice_facts(EventTimeRange(10, 20), EventTimeRange(110, 120)), 100)
     ahead = selected(slice_facts(EventTimeRange(10, 20), EventTimeRange(30, 40), EventTimeRange(50, 60)), 100)
     assert behind is not None and ahead is not None  # noqa: PT018 - one condition: both have something to compact
@@ -293,7 +292,7 @@ def test_auto_links_where_all_resolve_links_and_copies_would_cross_the_network(
     assert choose_link([selection()], back_dated).mode is LinkMode.PREFIX
 
 
-def test_left_overs_of_version_6_take_version_0_with_rising_tokens_below_the_carried_tombstones() -> None:
+def test_version_6_left_overs_have_version_0_and_rising_tokens_below_tombstones() -> None:
     chosen = selected(slice_facts(*FOUR, version=6), 100)
     assert chosen is not None
     decision = choose_link([chosen], link_facts(LinkChoice.COPY))

@@ -132,7 +132,7 @@ def test_on_version_6_a_plan_waits_for_a_gap() -> None:
 
 
 @pytest.mark.parametrize("action", [Action.COMMIT, Action.DELTA_COMMIT])
-def test_on_version_6_a_plan_is_later_than_the_files_that_completed_what_log_files_are_named_by(action: Action) -> None:
+def test_on_version_6_a_plan_is_later_than_the_completion_of_what_names_log_files(action: Action) -> None:
     """A compaction that ran late, or a write that began a file group: Hudi 1.x counts its log files from there on."""
     late, beside = Instant(at(10), action, State.COMPLETED), Instant(at(20), Action.DELTA_COMMIT, State.COMPLETED)
     assert gap_now(facts([late, beside])).instant == at(21)

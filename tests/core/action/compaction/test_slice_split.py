@@ -43,7 +43,7 @@ def test_a_tombstone_that_nothing_contradicts_is_not_carried() -> None:
         assert carried_tombstone(case, EVENT) is None
 
 
-def test_a_natural_delete_followed_by_older_data_in_the_left_overs_needs_a_full_compaction() -> None:
+def test_a_natural_delete_with_older_data_in_left_overs_needs_a_full_compaction() -> None:
     assert judge(history("U2", "D0", "U1"), EVENT) is FallbackReason.DELETE_REORDERED
 
 
@@ -52,7 +52,7 @@ def test_a_natural_delete_followed_by_newer_data_may_be_split() -> None:
     assert judge(history("U2", "U1", "D0"), EVENT) is None
 
 
-def test_a_natural_delete_in_the_left_overs_that_is_forgotten_again_needs_a_full_compaction() -> None:
+def test_a_natural_delete_undone_within_the_left_overs_needs_a_full_compaction() -> None:
     assert judge(history("U1", "U3", "D0 U2"), EVENT) is FallbackReason.DELETE_REORDERED
 
 
@@ -68,13 +68,13 @@ def test_hudi_0x_overwrite_with_latest_sees_late_data_win_after_a_split() -> Non
     assert judge(history("U1", "U3", "U2"), COMMIT, OVERWRITE_0X) is FallbackReason.LATE_RECORD_REORDERED
 
 
-def test_a_reader_that_forgets_a_delete_under_an_older_record_sees_its_base_again_unless_all_is_merged() -> None:
+def test_a_reader_that_forgets_a_delete_sees_its_base_again_unless_all_is_merged() -> None:
     assert judge(history("U3", "D4", "U2"), EVENT) is None
     assert judge(history("U3", "D4", "U2"), EVENT, CUSTOM) is FallbackReason.DELETE_REORDERED
     assert judge(history("U1", "U3", "U2"), EVENT, CUSTOM, DEFAULT_0X) is None
 
 
-def test_a_key_that_leaves_the_base_while_a_left_over_holds_it_is_refused_to_indexes_over_base_files() -> None:
+def test_a_key_that_only_a_left_over_would_hold_is_refused_to_indexes_of_base_files() -> None:
     case = history("U1", "D0", "U3")
     assert judge(case, EVENT, index=True) is FallbackReason.KEY_LEAVES_BASE_INDEX
     assert judge(case, EVENT, index=False) is None

@@ -95,7 +95,7 @@ def test_day_based_takes_the_latest_partitions_of_the_table_latest_first() -> No
     assert taken("DayBasedCompactionStrategy", *DAYS, io="3") == ["d23"]
 
 
-def test_bounded_partition_aware_takes_the_last_days_and_the_future_and_unbounded_takes_the_rest() -> None:
+def test_bounded_partition_aware_takes_the_last_days_and_later_unbounded_the_rest() -> None:
     assert taken("BoundedPartitionAwareCompactionStrategy", *DAYS, days="3") == ["d23", "d20", "d18"]
     assert taken("UnBoundedPartitionAwareCompactionStrategy", *DAYS, days="3") == ["d5"]
     assert taken("BoundedPartitionAwareCompactionStrategy", *DAYS, days="999999999") == ["d23", "d20", "d18", "d5"]

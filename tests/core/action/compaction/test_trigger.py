@@ -73,7 +73,7 @@ def test_after_last_request_counts_what_was_requested_since_pending_or_not() -> 
     assert not is_due(Trigger.NUM_COMMITS_AFTER_LAST_REQUEST, since, commits=4)
 
 
-def test_time_is_counted_in_whole_seconds_from_the_last_compaction_else_the_first_delta_commit() -> None:
+def test_whole_seconds_count_from_the_last_compaction_else_the_first_delta_commit() -> None:
     assert is_due(Trigger.TIME_ELAPSED, THREE, seconds=60 * 29)
     assert not is_due(Trigger.TIME_ELAPSED, THREE, seconds=60 * 29 + 1)
     assert is_due(Trigger.TIME_ELAPSED, [*THREE, COMPACTION], seconds=60 * 26)
@@ -114,7 +114,7 @@ def test_a_trigger_comes_with_hudis_defaults_and_an_unknown_one_is_refused() -> 
 
 
 @pytest.mark.parametrize("action", [Action.LOG_COMPACTION, Action.CLUSTERING])
-def test_an_action_that_eventide_does_not_run_is_named_with_its_instant_and_no_message_suggests_to_run_or_roll_it_back(
+def test_a_pending_foreign_action_is_named_and_its_cure_neither_runs_nor_undoes_it(
     action: Action,
 ) -> None:
     pending = Instant("20261122000000000", action, State.REQUESTED)
@@ -132,9 +132,7 @@ def test_an_action_that_eventide_does_not_run_is_named_with_its_instant_and_no_m
         (Action.ROLLBACK, f"if its process is dead, run {Cure.rollback(at(1))} to complete it"),
     ],
 )
-def test_who_waits_for_something_that_is_undone_is_told_how_to_end_it_where_its_process_is_dead(
-    action: Action, cure: str
-) -> None:
+def test_waiting_for_a_dead_undo_names_the_cure(action: Action, cure: str) -> None:
     with pytest.raises(BusyError) as raised:
         check_undoing(Timeline.of([write(1, None, action)]))
     assert cure in str(raised.value)

@@ -198,7 +198,7 @@ def worlds(draw: st.DrawFn, load: float) -> World:
 
 @settings(max_examples=60, derandomize=IS_REPEATED, database=None)
 @given(worlds(0.3))
-def test_where_the_work_fits_no_table_is_late_by_more_than_two_compactions_beside_tables_that_fail(
+def test_a_fleet_whose_work_fits_is_late_by_at_most_two_compactions_beside_failures(
     world: World,
 ) -> None:
     world.run(12 * HOUR)

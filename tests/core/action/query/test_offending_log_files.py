@@ -1,9 +1,10 @@
 """Which logs are named for records of the future."""
 
-from eventide_core.action.compaction.slice_selection import HeaderCheck, LogFacts, SliceFacts
+from eventide_core.action.compaction.slice_selection import SliceFacts
 from eventide_core.action.query.offending_log_files import LOG_FILES_NAMED, offending_log_files
 from eventide_core.table.files.file_name import LogFileName
 from eventide_core.table.files.file_slice import FileSlice, LogFile
+from eventide_core.table.files.log_facts import HeaderCheck, LogFacts
 from eventide_core.table.records.event_time import EventTimeRange
 
 NOW = 10_000

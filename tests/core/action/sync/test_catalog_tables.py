@@ -105,7 +105,7 @@ def test_the_number_of_unreadable_event_times_stands_in_the_place_of_the_waterma
     assert (properties["hoodie.ro.event.time.cut"], properties["hoodie.ro.unreadable.records"]) == ("60", "3")
 
 
-def test_an_earlier_watermark_leaves_the_catalog_with_the_first_unreadable_event_time() -> None:
+def test_the_first_unreadable_event_time_removes_the_watermark_from_the_catalog() -> None:
     before, unreadable = only(facts()), only(facts(Freshness(None, 60, 2, 1, 50, unreadable_event_time_records=3)))
     changed = table_change(unreadable, before).table.properties
     assert "hoodie.ro.event.time.watermark" not in changed

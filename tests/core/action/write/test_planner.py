@@ -77,7 +77,7 @@ def test_in_version_6_the_next_version_counts_logs_that_nobody_committed() -> No
 
 
 @pytest.mark.parametrize("left_overs", [(), (f".{GROUP}_{PLAN}.log.0_00001-0-1",)], ids=["not yet made", "made"])
-def test_in_version_6_a_log_goes_to_the_slice_that_a_pending_compaction_began_behind_its_left_overs(
+def test_on_version_6_a_log_goes_behind_the_left_overs_of_a_pending_compaction(
     left_overs: tuple[str, ...],
 ) -> None:
     old = slice_with(f".{GROUP}_{BASE}.log.1_0-1-0")
@@ -86,7 +86,7 @@ def test_in_version_6_a_log_goes_to_the_slice_that_a_pending_compaction_began_be
     assert log.base_file is None, "the base file of that slice is still to be made"
 
 
-def test_from_version_8_on_a_log_file_has_the_instant_of_its_write_whatever_is_planned() -> None:
+def test_from_version_8_on_a_log_file_has_its_writes_instant_whatever_is_planned() -> None:
     old = slice_with(f".{GROUP}_{WRITE[:-1]}1.log.1_0-1-0")
     (log,) = plan([Placement("p", "00000001", 1, 0)], old, version=9, planned=PLAN)
     assert log.log_name(0) == f".{GROUP}_{WRITE}.log.1_0-5000-0"
@@ -144,7 +144,7 @@ def test_new_keys_fill_up_the_smallest_base_files_before_they_make_new_ones() ->
     assert filled(50, *slices, small_files_max=0) == {"new": 1}
 
 
-def test_no_base_file_with_logs_or_with_a_log_of_the_same_write_or_planned_is_filled_up() -> None:
+def test_a_base_file_with_logs_or_with_a_log_in_the_same_write_is_not_filled_up() -> None:
     assert filled(5, small(1, 10, f".{{file_id}}_{BASE}.log.1_0-1-0")) == {"new": 1}
     assert filled(5, small(1, 10), also=small(1, 10).file_id) == {"new": 1}
 

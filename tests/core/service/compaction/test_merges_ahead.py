@@ -30,7 +30,7 @@ AHEAD = {".compaction.requested", "lock", ".heartbeat"}
 
 
 class Watched(FaultyStorage):
-    """A storage that tells when a base file has been opened."""
+    """A storage that signals when a base file has been opened."""
 
     def __init__(self, root: Path) -> None:
         super().__init__(LocalStorage(root))

@@ -128,7 +128,7 @@ def test_what_hudi_has_begun_is_waited_for_and_then_named_with_what_a_person_can
     assert bench.clock.now_ms() == began + 2000
 
 
-def test_what_a_dead_run_left_beside_the_commit_goes_and_what_a_living_one_makes_stays() -> None:
+def test_files_of_a_dead_run_beside_the_commit_go_and_those_of_a_live_one_stay() -> None:
     bench = table()
     instant = schedule_as_stock(bench.process())
     bench.process().runner.execute(instant, NoProgress())
@@ -161,7 +161,7 @@ def test_a_plan_that_has_not_completed_is_not_what_another_engine_has_run_since(
 
 
 @pytest.mark.parametrize("version", [6, 9])
-def test_a_plan_of_hudi_waits_for_a_write_that_may_not_have_seen_it_on_version_6_alone(version: int) -> None:
+def test_only_on_version_6_hudis_plan_waits_for_a_write_that_may_not_have_seen_it(version: int) -> None:
     bench = table({PENDING_WRITE_WAIT_MS: "2000"}, version)
     instant = schedule_as_stock(bench.process())
     directory = bench.process().files.config().timeline_path
@@ -197,7 +197,7 @@ def test_a_plan_of_hudi_that_a_run_of_eventide_has_begun_is_gone_on_with() -> No
 
 
 @pytest.mark.parametrize("action", ["logcompaction", "clustering"])
-def test_an_action_that_eventide_does_not_run_is_waited_for_and_no_message_suggests_to_run_it(action: str) -> None:
+def test_a_foreign_action_is_waited_for_and_no_message_suggests_to_run_it(action: str) -> None:
     bench = table({PENDING_WRITE_WAIT_MS: "3000"})
     path = f".hoodie/timeline/{C}.{action}.requested"
     bench.storage.put(path, b"")

@@ -118,7 +118,7 @@ def test_slices_that_a_bound_leaves_out_hold_the_cut_back_until_they_are_compact
     assert rows(path) == before
 
 
-def test_a_bounded_plan_that_can_promise_nothing_new_publishes_no_cut_and_the_old_one_stays(path: str) -> None:
+def test_a_bounded_plan_without_a_new_promise_publishes_no_cut_and_the_old_one_stays(path: str) -> None:
     table = Table.open(path)
     earliest = min(event_ms(row) for row in hidden(path) if row[1] == "b")
     assert earliest < T_MS

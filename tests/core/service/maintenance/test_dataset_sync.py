@@ -50,7 +50,7 @@ def synced(table: Table, catalog: MemoryDatasets) -> SyncResult:
     ).sync()
 
 
-def test_a_dataset_has_the_schema_and_the_freshness_and_is_written_only_where_something_changed(tmp_path: Path) -> None:
+def test_a_dataset_has_schema_and_freshness_and_is_written_only_if_something_changed(tmp_path: Path) -> None:
     table, catalog = table_of(tmp_path / "t"), MemoryDatasets()
     (done,) = synced(table, catalog).tables
     assert (done.name, done.is_created, done.is_altered) == ("t", True, False)

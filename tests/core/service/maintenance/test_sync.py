@@ -68,7 +68,7 @@ class SyncedTable:
             return {one.values: one.location for one in client.partitions(self.found(name))}
 
 
-def test_the_catalog_follows_the_table_and_is_written_to_only_where_something_changed(
+def test_the_catalog_follows_the_table_and_is_written_only_if_something_changed(
     hive_metastore: HiveMetastoreServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     database = "follows"

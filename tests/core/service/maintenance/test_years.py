@@ -109,9 +109,7 @@ def test_nothing_below_hoodie_grows_with_the_age_of_a_table(version: int) -> Non
             f"{kind}: {[count[kind] for count in counts]}"
         )
     assert all(count["markers"] == count["heartbeats"] == count["temporary files"] == 0 for count in counts)
-    assert (
-        max(count["outcomes"] for count in counts) <= 6
-    )  # a day's, those of the active timeline, and the last archived
+    assert max(count["outcomes"] for count in counts) <= 6  # a day's, the active timeline's, and the last archived
     assert life.table().verify().ok
     assert len(everything(life)) == COMMITS + COMMITS // SERVICES_EVERY
 

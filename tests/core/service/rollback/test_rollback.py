@@ -69,6 +69,20 @@ def test_a_write_that_failed_leaves_no_file_and_no_row(name: str, tmp_path: Path
         assert not list(path.glob(f"part=*/*_{failed.requested_time}*"))
 
 
+@pytest.mark.parametrize("name", INFLIGHT)
+def test_what_has_been_rolled_back_is_rolled_back_again_without_an_effect(name: str, tmp_path: Path) -> None:
+    """As one whose process was paused finds it, and one that is run again because its answer was lost."""
+    path = golden.unpack(name, tmp_path)
+    (failed,) = Table.open(str(path)).state().timeline.pending
+    run_json("rollback", path, failed.requested_time, "--force")
+    content = content_of(path)
+    again = run("rollback", path, failed.requested_time)
+    assert (again.exit_code, "has been rolled back" in again.stdout) == (0, True)
+    unknown = run("rollback", path, "20200101000000000")
+    assert (unknown.exit_code, "there is no instant 20200101000000000" in unknown.stderr) == (2, True)
+    assert content_of(path) == content
+
+
 @pytest.mark.parametrize("name", ["v6_clustering_planned", "v9_clustering_planned"])
 def test_a_planned_clustering_makes_way_for_a_compaction(name: str, tmp_path: Path) -> None:
     path = golden.unpack(name, tmp_path)

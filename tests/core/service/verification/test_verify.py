@@ -91,7 +91,7 @@ def test_a_log_that_is_older_than_the_archived_timeline_is_no_orphan(tmp_path: P
 
 
 @pytest.mark.parametrize("is_archive_left_behind", [False, True])
-def test_a_left_over_from_before_a_downgrade_is_sound_after_its_compaction_is_archived(
+def test_a_left_over_older_than_a_downgrade_is_sound_once_its_compaction_is_archived(
     is_archive_left_behind: bool, tmp_path: Path
 ) -> None:
     """Version 8 names left-overs as any log file of the slice, and their blocks are older than the slice."""
@@ -253,7 +253,7 @@ def test_what_a_deep_check_had_to_leave_out_is_not_passed(tmp_path: Path) -> Non
     assert reason == "left out 1 file slice with missing or damaged files"
 
 
-def test_a_slice_that_eventide_does_not_support_is_left_out_and_the_others_are_checked(
+def test_an_unsupported_slice_is_left_out_and_the_others_are_checked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = golden.unpack("v9_no_deletes", tmp_path)

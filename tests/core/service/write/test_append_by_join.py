@@ -62,7 +62,7 @@ def test_under_a_global_index_a_key_lives_in_one_partition(
     assert seen(table)[0] == ("a", "q", 7, "and off again")
 
 
-def test_two_writes_of_one_new_key_exclude_each_other_whatever_their_partitions_under_a_global_index(
+def test_under_a_global_index_writes_of_one_new_key_conflict_in_any_partitions(
     tmp_path: Path,
 ) -> None:
     table = make(tmp_path / "t", 9, "GLOBAL_SIMPLE")

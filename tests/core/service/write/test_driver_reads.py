@@ -143,7 +143,7 @@ def test_a_write_reads_data_files_in_tasks_alone_and_none_under_the_lock(
 
 
 @pytest.mark.parametrize("most_here", [0, 1_000_000])
-def test_the_record_index_of_a_write_is_encoded_before_the_lock_and_by_tasks_if_it_is_large(
+def test_a_writes_record_index_is_encoded_before_the_lock_and_by_tasks_if_large(
     most_here: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = indexed("v9_mdt", tmp_path)

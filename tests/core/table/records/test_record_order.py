@@ -9,7 +9,7 @@ from eventide_core.table.records.record_order import MergeRule, Version, fold, l
 COMMIT, EVENT = MergeRule.COMMIT_TIME_ORDERING, MergeRule.EVENT_TIME_ORDERING
 OVERWRITE, DEFAULT = MergeRule.HUDI_0X_OVERWRITE_WITH_LATEST, MergeRule.HUDI_0X_DEFAULT
 CUSTOM = MergeRule.HUDI_1_1_CUSTOM_PAYLOAD
-RULES = st.sampled_from([rule for rule in MergeRule if rule is not MergeRule.CUSTOM])  # which is no order of versions
+RULES = st.sampled_from([rule for rule in MergeRule if rule is not MergeRule.CUSTOM])  # which doesn't order versions
 
 records = st.builds(Version, st.integers(0, 3), st.just(False))
 ordered_deletes = st.builds(Version, st.integers(0, 3), st.just(True))

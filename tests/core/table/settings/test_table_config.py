@@ -51,7 +51,7 @@ def test_a_version_9_table_is_understood() -> None:
     assert config.metadata_partitions == ("files", "column_stats")
 
 
-def test_a_version_8_table_has_the_layout_of_version_9_and_a_payload_beside_its_merge_mode() -> None:
+def test_a_version_8_table_has_version_9s_layout_and_a_payload_beside_its_merge_mode() -> None:
     config = _config(
         V9, hoodie__table__version="8", hoodie__compaction__payload__class="org.x.DefaultHoodieRecordPayload"
     )

@@ -67,7 +67,7 @@ def test_version_6_a_log_file_belongs_to_the_base_whose_instant_it_has() -> None
     assert _read_optimized(view) == [files[2].path]
 
 
-def test_version_6_logs_under_a_pending_compaction_are_read_on_top_of_the_slice_below() -> None:
+def test_version_6_logs_under_a_pending_compaction_are_read_on_the_slice_below() -> None:
     names = [f"{_t(1)}.commit", f"{_t(2)}.deltacommit", f"{_t(3)}.compaction.requested", f"{_t(4)}.deltacommit"]
     base, old, new, unfinished = _base(1), _log(1), _log(3), _base(3)
     for extra, state in (([], "requested"), ([unfinished], "inflight")):
@@ -78,7 +78,7 @@ def test_version_6_logs_under_a_pending_compaction_are_read_on_top_of_the_slice_
     assert _snapshot(completed) == [(_t(3), unfinished.path, [new.path])]
 
 
-def test_version_6_logs_under_a_pending_compaction_count_where_the_slice_below_is_not_in_the_listing() -> None:
+def test_version_6_logs_under_a_pending_compaction_count_without_the_slice_below() -> None:
     """An incremental query looks at the files of its commits alone."""
     names = [f"{_t(1)}.commit", f"{_t(3)}.compaction.requested", f"{_t(4)}.deltacommit"]
     log = _log(3, 1)
@@ -98,7 +98,7 @@ def test_version_6_a_file_group_may_begin_with_logs() -> None:
     assert _read_optimized(view) == []
 
 
-def test_version_6_logs_that_a_downgrade_left_under_a_pending_plan_are_read_on_top_of_the_slice_below() -> None:
+def test_logs_that_a_downgrade_left_under_a_pending_plan_are_read_on_the_slice_below() -> None:
     """Version 8 names a log file by its delta commit, and Hudi's downgrade runs no plan that is pending."""
     writes = [f"{_t(1)}.commit", *(f"{_t(number)}.deltacommit" for number in (2, 3, 6))]
     base, logs, later = _base(1), [_log(1), _log(2), _log(3)], _log(5)
@@ -185,7 +185,7 @@ def test_a_log_of_an_archived_delta_commit_belongs_where_its_completion_time_say
     assert _snapshot(view) == [(_t(3), files[1].path, [file.path for file in files[2:]])]
 
 
-def test_a_log_of_an_archived_delta_commit_that_the_archive_lost_is_refused_rather_than_misplaced() -> None:
+def test_a_log_whose_delta_commit_the_archive_lost_is_refused_rather_than_misplaced() -> None:
     with pytest.raises(CorruptTimelineError, match="archived"):
         _view_9([_done(5, 6, "commit")], [_base(1), _log(3)])
 

@@ -38,7 +38,7 @@ def test_a_completed_file_has_the_completion_time_in_its_name_from_version_8_on(
     assert V8.recorded_completion(at(3)) == at(3)
 
 
-def test_a_log_file_has_the_instant_of_its_slice_and_from_version_8_on_that_of_its_write() -> None:
+def test_a_log_file_has_the_instant_of_its_slice_and_from_version_8_on_of_its_write() -> None:
     assert (V6.names_logs_by_write, V8.names_logs_by_write) == (False, True)
 
 
@@ -50,7 +50,7 @@ def test_only_hudi_1_has_the_formats_of_version_8() -> None:
     ("bases", "of_v6", "of_v8"),
     [((1, 4), 2, 4), ((1, 5), 2, 5), ((1, 6), 2, 1), ((6,), 2, 5), ((), 2, 5)],
 )
-def test_a_slice_is_told_by_the_name_of_a_log_file_and_from_version_8_on_by_its_completion(
+def test_a_log_file_names_its_slice_and_from_version_8_on_its_completion_decides(
     bases: tuple[int, ...], of_v6: int, of_v8: int
 ) -> None:
     known = timeline((2, 5))
@@ -64,7 +64,7 @@ def test_a_log_file_of_a_pending_write_has_a_slice_on_version_6_alone() -> None:
 
 
 @pytest.mark.parametrize(("begin", "of_v6", "of_v8"), [(2, True, True), (5, False, True), (6, False, False)])
-def test_a_new_slice_has_the_log_files_of_its_name_and_from_version_8_on_what_completes_later(
+def test_a_new_slice_has_log_files_of_its_name_and_from_version_8_on_of_later_writes(
     begin: int, of_v6: bool, of_v8: bool
 ) -> None:
     assert V6.is_in_slice_from(at(begin), log(2), timeline((2, 5))) is of_v6
@@ -80,7 +80,7 @@ def test_writers_append_to_the_slice_that_a_pending_plan_begins_on_version_6_alo
     assert (V6.writers_follow_plans, V8.writers_follow_plans) == (True, False)
 
 
-def test_left_overs_have_version_0_and_from_version_8_on_count_from_1_with_the_tokens_that_they_had() -> None:
+def test_left_overs_have_version_0_and_from_version_8_on_1_and_up_with_their_tokens() -> None:
     of_v6 = [str(V6.left_over_name("f", at(9), position, "3-5-7")) for position in range(2)]
     of_v8 = [str(V8.left_over_name("f", at(9), position, "3-5-7")) for position in range(2)]
     assert of_v6 == [f".f_{at(9)}.log.0_00000-0-1", f".f_{at(9)}.log.0_00001-0-1"]
@@ -93,12 +93,12 @@ def test_left_overs_sort_below_what_writers_append_to_their_slice() -> None:
     assert sorted([*names, log(9)], key=lambda name: name.reader_order) == [*names, log(9)]
 
 
-def test_a_left_over_is_told_by_its_version_and_from_version_8_on_by_its_instant_alone() -> None:
+def test_a_left_over_is_known_by_its_version_and_from_version_8_on_by_its_instant() -> None:
     assert [V6.may_be_left_over(log(9, version)) for version in (0, 1)] == [True, False]
     assert [V8.may_be_left_over(log(9, version)) for version in (0, 1)] == [True, True]
 
 
-def test_a_timeline_lies_in_its_own_directory_from_version_8_on_and_archived_in_another_there() -> None:
+def test_from_version_8_on_a_timeline_and_its_archive_have_directories_of_their_own() -> None:
     assert (V6.timeline_path({}), V8.timeline_path({})) == (".hoodie", ".hoodie/timeline")
     assert V6.archive_path(".hoodie", {}) == ".hoodie/archived"
     assert V8.archive_path(".hoodie/timeline", {}) == ".hoodie/timeline/history"

@@ -27,7 +27,7 @@ def test_a_file_is_put_just_after_its_time_was_taken(offset_ms: int) -> None:
     assert observed_offset([completed(1000, offset_ms)]) == ObservedOffset(offset_ms, NOW - 1000)
 
 
-def test_compactions_with_earlier_instants_and_completed_files_of_version_6_tell_nothing() -> None:
+def test_back_dated_compactions_and_completed_files_of_version_6_show_no_offset() -> None:
     late = f"{instant_time(NOW - 4 * HOUR)}.deltacommit", NOW
     saved = f"{instant_time(NOW - 4 * HOUR)}.savepoint.inflight", NOW
     assert observed_offset([requested(0, -3 * HOUR, "compaction"), late, saved]) is None

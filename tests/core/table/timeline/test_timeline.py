@@ -108,7 +108,7 @@ def test_the_timeline_as_it_was_ends_at_the_instant() -> None:
     assert timeline.until(_time(2)).find(_time(3)) is None
 
 
-def test_archived_instants_have_a_completion_time_and_are_no_part_of_the_active_timeline() -> None:
+def test_archived_instants_have_a_completion_time_but_are_not_on_the_active_timeline() -> None:
     active = Timeline.of_file_names([f"{_time(5)}_{_time(6)}.deltacommit"])
     timeline = active.with_archived([Instant(_time(1), Action.DELTA_COMMIT, State.COMPLETED, _time(4))])
     assert timeline == active

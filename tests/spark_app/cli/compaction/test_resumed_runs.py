@@ -47,7 +47,7 @@ def beating(table: Table, instant: str) -> Application:
 
 
 def leave_heartbeat_of_dead_process(table: Table, instant: str) -> None:
-    """That of a process of this machine that has ended."""
+    """As a process of this machine that has ended leaves it."""
     code = (
         "import sys\nfrom eventide.bootstrap import assemble\nassemble(sys.argv[1], {}).heartbeats.start(sys.argv[2])\n"
     )
@@ -121,7 +121,7 @@ def test_repeating_a_compaction_writes_nothing(table: Table) -> None:
         by_strategy.compact(by_strategy.plan_compaction())
 
 
-def test_a_partition_value_too_long_for_a_directory_is_refused_before_anything_is_written(table: Table) -> None:
+def test_a_partition_value_too_long_for_a_directory_is_refused_before_any_write(table: Table) -> None:
     before = content_of(Path(table.uri))
     batch = rows(("k0", -1, "new")).set_column(1, "part", pa.array(["é" * 128]))
     with pytest.raises(InvalidRecordError, match="longer than the 255 bytes"):

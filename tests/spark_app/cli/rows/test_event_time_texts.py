@@ -52,7 +52,7 @@ def test_they_are_times_everywhere(
     table.upsert(_rows(("a", texts["early"], 1), ("b", None, 1)))
     table.upsert(_rows(("c", texts["early"], 1), ("d", texts["late"], 1)))
     table.upsert(_rows(("e", texts["next"], 1)))
-    opened = Table.open(table.uri)  # by another process, that is told nothing
+    opened = Table.open(table.uri)  # by another process, without these options
     assert opened.freshness().unreadable_event_time_records == 0
     assert run("freshness", table.uri, "--require", T).exit_code == 1
     opened.compact(before=T, cut=cut)

@@ -33,7 +33,7 @@ _PROGRAM: Final = "org.apache.hadoop.fs.http.server.HttpFSServerWebServer"
 
 @contextmanager
 def httpfs(directory: Path) -> Iterator[tuple[HdfsServer, HdfsServer]]:
-    """A NameNode, by its own web address and by that of HttpFS. Raises ServerUnavailableError."""
+    """A NameNode, by its own web address and by HttpFS's. Raises ServerUnavailableError."""
     with hadoop_process(directory, []) as started:
         # HttpFS asks the NameNode for its users.
         trusted = {f"hadoop.proxyuser.{getuser()}.{what}": "*" for what in ("hosts", "groups")}

@@ -54,7 +54,7 @@ _KDC = """\
 
 @dataclass(frozen=True, slots=True)
 class KerberosServer:
-    """A running KDC. `services` is the keytab of a cluster, `user` that of USER."""
+    """A running KDC. `services` is the keytab of a cluster, `user` the keytab of USER."""
 
     settings: Path
     services: Path

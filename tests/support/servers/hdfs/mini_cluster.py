@@ -1,6 +1,6 @@
 """A real NameNode and DataNode in one Java process, with symbolic links on or off.
 
-The jars are those of this environment's PySpark, and three from Maven Central: Hadoop's mini cluster of the same version,
+The jars come from this environment's PySpark, and three from Maven Central: Hadoop's mini cluster of the same version,
 and two that its web server needs on Java 17. Python controls the process through a gateway, so nothing is compiled.
 
 The mini cluster enables symbolic links, which a stock NameNode never does. `HdfsServer.with_symlinks` disables them.

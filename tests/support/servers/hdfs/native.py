@@ -1,7 +1,7 @@
 """Hadoop's native client, libhdfs, built once into the cache from the C source in the Rust package `hdfs-sys`.
 
 `cargo` downloads the source, which is checked against its checksum. A C compiler and the headers of a JDK build the
-library. The jars that it needs are those of this environment's PySpark.
+library. The jars that it needs come from this environment's PySpark.
 """
 
 import hashlib

@@ -12,7 +12,7 @@ decoded together, column by column, or one by one if their collections are too u
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,7 @@ from eventide_adapters.format.encoding.avro.column_resolution import check_colum
 from eventide_adapters.format.encoding.avro.records import decode_records
 from eventide_adapters.format.encoding.avro.schema import AvroField, record_fields
 from eventide_adapters.format.encoding.avro.vectors import UnevenCollectionsError, decode_vectors
-from eventide_adapters.format.encoding.columns.arrow_numpy import Positions
+from eventide_adapters.format.encoding.columns.arrow_numpy import ArrowArray, Positions
 from eventide_core.errors import RecordDecodeError, UnsupportedLogFormatError
 from eventide_core.table.records.schema import AvroSchema
 
@@ -63,9 +63,9 @@ def iter_avro_block(
         yield resolve_columns(columns, len(starts), target, place)
 
 
-def _sharing(columns: "dict[str, pa.Array[Any]]") -> "dict[str, pa.Array[Any]]":
+def _sharing(columns: dict[str, ArrowArray]) -> dict[str, ArrowArray]:
     """The columns, of which equal ones share their memory, as the record key's and its field's do."""
-    columns_of_size: dict[tuple[int, int], pa.Array[Any]] = {}
+    columns_of_size: dict[tuple[int, int], ArrowArray] = {}
     for name, column in columns.items():
         if pa.types.is_string(column.type):
             same = columns_of_size.setdefault((column.nbytes, column.null_count), column)
@@ -198,7 +198,7 @@ def _decode(
     fields: Sequence[AvroField],
     wanted: frozenset[str],
     place: str,
-) -> "dict[str, pa.Array[Any]]":
+) -> dict[str, ArrowArray]:
     try:
         try:
             return decode_vectors(content, starts, ends, fields, wanted)

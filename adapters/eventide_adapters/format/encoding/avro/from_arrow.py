@@ -5,7 +5,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from eventide_adapters.format.encoding.avro.vector_type import VectorType
-from eventide_adapters.format.encoding.columns.arrow_numpy import ArrowType
+from eventide_adapters.format.encoding.columns.arrow_numpy import ArrowField, ArrowType
 from eventide_adapters.format.encoding.columns.exact_cast import is_uuid, unit_cure
 from eventide_adapters.format.encoding.columns.plain_types import plain_type
 from eventide_core.errors import UnsupportedTableError
@@ -39,14 +39,14 @@ def avro_schema_of(table_name: str, columns: pa.Schema) -> AvroSchema:
     return AvroSchema.of_json({"type": "record", "name": f"{name}_record", "namespace": namespace, "fields": fields})
 
 
-def avro_field_of(column: "pa.Field[Any]", record: str) -> dict[str, Any]:
+def avro_field_of(column: ArrowField, record: str) -> dict[str, Any]:
     """The field of a column in the record of that full name."""
     vector = VectorType.of_arrow(column.type)
     avro = _avro_type(plain_type(column.type), record, column.name) if vector is None else vector.avro
     return _nullable_field(column, avro)
 
 
-def _nullable_field(column: "pa.Field[Any]", avro: Any) -> dict[str, Any]:
+def _nullable_field(column: ArrowField, avro: Any) -> dict[str, Any]:
     if not column.nullable:
         return {"name": column.name, "type": avro}
     return {"name": column.name, "type": ["null", avro], "default": None}

@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from eventide_adapters.format.encoding.avro.schema import AvroField, AvroType
+from eventide_adapters.format.encoding.columns.arrow_numpy import ArrowArray
 from eventide_core.errors import RecordDecodeError, UnsupportedTableError
 
 # fastavro raises these errors for bytes that do not fit the schema.
@@ -31,7 +32,7 @@ def decode_records(
     ends: npt.NDArray[np.int64],
     fields: Sequence[AvroField],
     wanted: Collection[str],
-) -> "dict[str, pa.Array[Any]]":
+) -> dict[str, ArrowArray]:
     """The wanted columns of the records at `starts` to `ends`, in the schema's own types.
 
     Raises RecordDecodeError if the bytes do not fit the schema.

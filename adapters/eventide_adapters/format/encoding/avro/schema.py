@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from eventide_adapters.format.encoding.avro.event_time_properties import without_event_times
 from eventide_adapters.format.encoding.avro.vector_type import VectorType, shown_schema
-from eventide_adapters.format.encoding.columns.arrow_numpy import ArrowType
+from eventide_adapters.format.encoding.columns.arrow_numpy import ArrowField, ArrowType
 from eventide_core.errors import ResourceLimitError, UnsupportedTableError
 from eventide_core.table.records.record_shape import RecordShape
 from eventide_core.table.records.schema import AvroSchema
@@ -140,7 +140,7 @@ class AvroField:
         return self.null_branch is not None or pa.types.is_null(self.type.arrow)
 
 
-def is_variant(column: "pa.Field[Any]") -> bool:
+def is_variant(column: ArrowField) -> bool:
     """Whether a column of a query has a variant in each row, which is not shredded (core's table/records/variant)."""
     return column.metadata == _VARIANT_METADATA
 

@@ -18,6 +18,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventide_adapters.format.encoding.columns.arrow_numpy import ArrowField
 from eventide_core.errors import InvalidRecordError
 
 LOGICAL_TYPE: Final = "vector"
@@ -52,7 +53,7 @@ class VectorType:
         return next((cls(name, kind.list_size) for name, own in _ELEMENTS.items() if own == kind.value_type), None)
 
     @classmethod
-    def of_field(cls, field: "pa.Field[Any]") -> "VectorType | None":
+    def of_field(cls, field: ArrowField) -> "VectorType | None":
         """The type that a field's metadata name; None if they name none."""
         return cls.of_name((field.metadata or {}).get(_METADATA_KEY, b"").decode())
 

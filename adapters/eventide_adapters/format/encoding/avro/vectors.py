@@ -14,7 +14,7 @@ fixed step before it is checked; the buffer is padded by that much.
 """
 
 from collections.abc import Collection, Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -31,7 +31,7 @@ from eventide_adapters.format.encoding.avro.columns import (
     column_of,
 )
 from eventide_adapters.format.encoding.avro.schema import AvroField, AvroType
-from eventide_adapters.format.encoding.columns.arrow_numpy import Bytes, Flags, Positions
+from eventide_adapters.format.encoding.columns.arrow_numpy import ArrowArray, Bytes, Flags, Positions
 from eventide_core.errors import RecordDecodeError
 
 _CHUNK_ROWS: Final = 8192
@@ -71,7 +71,7 @@ def decode_vectors(
     ends: Positions,
     fields: Sequence[AvroField],
     wanted: Collection[str],
-) -> "dict[str, pa.Array[Any]]":
+) -> dict[str, ArrowArray]:
     """The wanted columns of the records at `starts` to `ends`, in the schema's own types.
 
     Raises RecordDecodeError if the bytes do not fit the schema, UnevenCollectionsError if column-by-column decoding is
@@ -85,7 +85,7 @@ def decode_vectors(
 
 def decode_unbounded(
     content: bytes | memoryview, starts: Positions, fields: Sequence[AvroField], wanted: Collection[str]
-) -> "tuple[dict[str, pa.Array[Any]], Positions]":
+) -> tuple[dict[str, ArrowArray], Positions]:
     """The wanted columns of records whose ends aren't known, and their ends."""
     return _decode(content, starts, np.full(len(starts), len(content), np.int64), fields, wanted)
 
@@ -96,7 +96,7 @@ def _decode(
     stops: Positions,
     fields: Sequence[AvroField],
     wanted: Collection[str],
-) -> "tuple[dict[str, pa.Array[Any]], Positions]":
+) -> tuple[dict[str, ArrowArray], Positions]:
     widest = _VARINT_BYTES_MAX + 8 + max((_widest_step(field.type) for field in fields), default=0)
     buffer = np.zeros(len(content) + widest, np.uint8)
     buffer[: len(content)] = np.frombuffer(content, np.uint8)

@@ -6,7 +6,7 @@ imports. These functions pass buffers instead, so a merge needs no pandas.
 """
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,13 @@ ArrowType: TypeAlias = Any
 """Any pa.DataType: the stubs type each kind apart."""
 ArrowColumn: TypeAlias = Any
 """A pa.Array or pa.ChunkedArray, whose types the stubs tell apart."""
+if TYPE_CHECKING:  # the stubs have a parameter for the type of the values, which Arrow's classes lack
+    ArrowArray: TypeAlias = pa.Array[Any]
+    ArrowChunks: TypeAlias = pa.ChunkedArray[Any]
+    ArrowScalar: TypeAlias = pa.Scalar[Any]
+    ArrowField: TypeAlias = pa.Field[Any]
+else:
+    ArrowArray, ArrowChunks, ArrowScalar, ArrowField = pa.Array, pa.ChunkedArray, pa.Scalar, pa.Field
 Bytes: TypeAlias = npt.NDArray[np.uint8]
 Flags: TypeAlias = npt.NDArray[np.bool_]
 Numbers: TypeAlias = npt.NDArray[np.int64]
@@ -69,7 +76,7 @@ def empty_array(kind: ArrowType) -> Any:
     return pa.nulls(0, kind)
 
 
-def to_numbers(values: "pa.Array[Any]", null: int | None = None) -> npt.NDArray[Any]:
+def to_numbers(values: ArrowArray, null: int | None = None) -> npt.NDArray[Any]:
     """The integers or floats of an Arrow array, with `null` for each null; read-only if it has none, which None requires."""
     kind: ArrowType = values.type
     dtype, data = kind.to_pandas_dtype(), values.buffers()[1]
@@ -82,7 +89,7 @@ def to_numbers(values: "pa.Array[Any]", null: int | None = None) -> npt.NDArray[
     return np.where(null_flags(values), np.array(null, dtype), numbers)
 
 
-def to_flags(values: "pa.Array[Any]") -> Flags:
+def to_flags(values: ArrowArray) -> Flags:
     """The booleans of an Arrow array; False for null."""
     data = values.buffers()[1]
     if data is None or not len(values):
@@ -93,7 +100,7 @@ def to_flags(values: "pa.Array[Any]") -> Flags:
     return flags & ~null_flags(values) if values.null_count else flags
 
 
-def null_flags(values: "pa.Array[Any]") -> Flags:
+def null_flags(values: ArrowArray) -> Flags:
     """Which values of an Arrow array are null."""
     return to_flags(values.is_null()) if values.null_count else np.zeros(len(values), np.bool_)
 

@@ -5,10 +5,9 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.encoding.columns.arrow_numpy import to_flags
+from eventide_adapters.format.encoding.columns.arrow_numpy import ArrowArray, to_flags
 from eventide_core.table.files.bucket import INT_MAX
 
 Hashes = npt.NDArray[np.uint32]
@@ -18,7 +17,7 @@ _POWERS: Final = np.array([pow(31, exponent, _MODULUS) for exponent in reversed(
 _SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)  # Knuth's multiplier: adjacent hashes get distant numbers
 
 
-def java_hashes(texts: "pa.Array[Any]") -> Hashes:
+def java_hashes(texts: ArrowArray) -> Hashes:
     """`String.hashCode` of each text, as an unsigned number. The column has no nulls."""
     _, bounds, content = (memoryview(b"" if buffer is None else buffer) for buffer in texts.buffers())
     offsets = np.frombuffer(bounds, np.int32, len(texts) + 1, 4 * texts.offset) if len(texts) else np.zeros(1, np.int32)
@@ -59,7 +58,7 @@ def _hash(units: Any) -> int:
     return code
 
 
-def buckets_of(columns: "Sequence[pa.Array[Any]]", buckets: int) -> npt.NDArray[np.int64]:
+def buckets_of(columns: Sequence[ArrowArray], buckets: int) -> npt.NDArray[np.int64]:
     """The bucket of each row, as `eventide_core.table.files.bucket` computes it; one column for each hashed field."""
     hashes = np.ones(len(columns[0]), np.uint32)
     for column in columns:
@@ -67,11 +66,11 @@ def buckets_of(columns: "Sequence[pa.Array[Any]]", buckets: int) -> npt.NDArray[
     return (hashes & np.uint32(INT_MAX)).astype(np.int64) % buckets
 
 
-def file_group_numbers(keys: "pa.Array[Any]", file_groups: int) -> npt.NDArray[np.int64]:
+def file_group_numbers(keys: ArrowArray, file_groups: int) -> npt.NDArray[np.int64]:
     """The file group of the metadata table that has the record of each key, in a partition with that many file groups."""
     return np.abs(java_hashes(keys).view(np.int32).astype(np.int64)) % file_groups
 
 
-def shares_of(keys: "pa.Array[Any]") -> npt.NDArray[np.uint64]:
+def shares_of(keys: ArrowArray) -> npt.NDArray[np.uint64]:
     """A number for each key, independent of its bucket, that distributes records among file groups."""
     return (java_hashes(keys).astype(np.uint64) * _SPREAD) >> np.uint64(33)

@@ -19,13 +19,13 @@ import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final, Self
+from typing import Final, Self
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from eventide_adapters.format.encoding.columns.arrow_numpy import Numbers
+from eventide_adapters.format.encoding.columns.arrow_numpy import ArrowArray, ArrowChunks, Numbers
 from eventide_core.errors import CorruptBaseFileError
 
 FOOTER_KEY = "org.apache.hudi.bloomfilter"
@@ -122,7 +122,7 @@ class BloomFilter:
         packed = [np.frombuffer(data, np.uint8, self._row_bytes, start) for start in starts]
         return [np.unpackbits(row, count=bit_count, bitorder="little").view(np.bool_) for row in packed]
 
-    def may_contain(self, keys: "pa.Array[Any]") -> npt.NDArray[np.bool_]:
+    def may_contain(self, keys: ArrowArray) -> npt.NDArray[np.bool_]:
         """Whether each key may be present. Keys are strings, none null or empty."""
         hits = np.ones((len(self.rows), len(keys)), np.bool_)
         for places, bits in _bits_of(keys, self.parameters):
@@ -153,7 +153,7 @@ class BloomFilterBuilder:
     def type_code(self) -> str:
         return self._parameters.type_code
 
-    def add(self, keys: "pa.Array[Any] | pa.ChunkedArray[Any]") -> None:
+    def add(self, keys: ArrowArray | ArrowChunks) -> None:
         """Adds keys (strings, none null or empty) in the order of the file's records."""
         for chunk in keys.chunks if isinstance(keys, pa.ChunkedArray) else [keys]:
             if len(chunk):
@@ -173,7 +173,7 @@ class BloomFilterBuilder:
             rows.insert(0, head + _DYNAMIC_HEAD.pack(shape.row_entries, current, len(rows)))
         return base64.b64encode(b"".join(rows))
 
-    def _add_chunk(self, keys: "pa.Array[Any]") -> None:
+    def _add_chunk(self, keys: ArrowArray) -> None:
         if self._earlier is not None:
             self._rows, self._earlier = [row.copy() for row in self._earlier.rows], None
         rows = self._rows_of(np.arange(self._added, self._added + len(keys)))
@@ -218,7 +218,7 @@ def _no_filter(path: str) -> CorruptBaseFileError:
     return CorruptBaseFileError(f"base file {path}: its footer's {FOOTER_KEY} is not a bloom filter")
 
 
-def _bits_of(keys: "pa.Array[Any]", parameters: BloomParameters) -> Iterator[tuple[npt.NDArray[np.int64], Words]]:
+def _bits_of(keys: ArrowArray, parameters: BloomParameters) -> Iterator[tuple[npt.NDArray[np.int64], Words]]:
     """Positions of some keys, with one bit position for each. Yields each key once per hash."""
     bit_count = np.uint32(parameters.bit_count)
     for places, hashed in murmur_rounds(keys, parameters.hash_count):
@@ -229,7 +229,7 @@ def _bits_of(keys: "pa.Array[Any]", parameters: BloomParameters) -> Iterator[tup
         yield places, amounts
 
 
-def murmur_rounds(keys: "pa.Array[Any]", rounds: int) -> Iterator[tuple[Numbers, Words]]:
+def murmur_rounds(keys: ArrowArray, rounds: int) -> Iterator[tuple[Numbers, Words]]:
     """Hashes of strings that are not null: the positions of some keys, with their hashes after one more round.
 
     That is Hadoop's Murmur2 over many keys at once; the seed of each round is the hash of the round before, and the first

@@ -10,17 +10,11 @@ from typing import Any, Final
 
 import pyarrow.parquet as pq
 
+from eventide_adapters.format.encoding.parquet import field_ids as ids
 from eventide_adapters.format.encoding.parquet import thrift_compact as thrift
 from eventide_core.errors import CorruptBaseFileError
 from eventide_core.table.records.schema import AvroSchema
 
-_ROW_GROUPS: Final = 4  # of FileMetaData
-_COLUMNS: Final = 1  # of RowGroup
-_META_DATA: Final = 3  # of ColumnChunk
-_CODEC: Final = 4  # of ColumnMetaData
-_SIZE_STATISTICS: Final = 16
-_UNENCODED_BYTES, _REPETITIONS, _DEFINITIONS = 1, 2, 3  # of SizeStatistics
-_CODECS: Final = ("uncompressed", "snappy", "gzip", "lzo", "brotli", "lz4", "zstd", "lz4_raw")
 _AVRO_SCHEMA: Final = b"parquet.avro.schema"
 _TAIL: Final = 8  # the footer's length, and Parquet's mark
 
@@ -48,17 +42,13 @@ def require_sound_columns(metadata: pq.FileMetaData, footer: Footer, place: str)
     data = footer.data
     columns: list[Any] = [metadata.schema.column(number) for number in range(metadata.num_columns)]
     try:
-        top, _ = thrift.fields(data, 0, footer.walked)
-        for group_at, _ in thrift.elements(data, top[_ROW_GROUPS][0], footer.walked) if _ROW_GROUPS in top else ():
-            group, _ = thrift.fields(data, group_at, footer.walked)
-            chunks = thrift.elements(data, group[_COLUMNS][0], footer.walked)
+        for group in ids.row_groups(data, footer.walked):
+            chunks = list(ids.column_chunks(data, group, footer.walked))
             if len(chunks) != len(columns):
                 raise ValueError(f"a row group has {len(chunks)} columns, and the schema {len(columns)}")
-            for (chunk_at, _), column in zip(chunks, columns, strict=True):
-                chunk, _ = thrift.fields(data, chunk_at, footer.walked)
-                values, _ = thrift.fields(data, chunk[_META_DATA][0], footer.walked)
-                if _SIZE_STATISTICS in values:
-                    _check_size_statistics(data, values[_SIZE_STATISTICS][0], column)
+            for (_, values), column in zip(chunks, columns, strict=True):
+                if ids.COLUMN_SIZE_STATISTICS in values:
+                    _check_size_statistics(data, values[ids.COLUMN_SIZE_STATISTICS][0], column)
     except (IndexError, KeyError, ValueError) as error:
         raise CorruptBaseFileError(
             f"{place} cannot be read: its footer is damaged ({error}); restore it, or roll back the commit that wrote it"
@@ -67,12 +57,12 @@ def require_sound_columns(metadata: pq.FileMetaData, footer: Footer, place: str)
 
 def _check_size_statistics(data: bytes, at: int, column: Any) -> None:
     sizes, _ = thrift.fields(data, at)
-    histograms = ((_REPETITIONS, column.max_repetition_level), (_DEFINITIONS, column.max_definition_level))
-    for number, level in histograms:
+    levels = {ids.SIZES_REPETITIONS: column.max_repetition_level, ids.SIZES_DEFINITIONS: column.max_definition_level}
+    for number, level in levels.items():
         stated = len(thrift.elements(data, sizes[number][0])) if number in sizes else 0
         if stated not in (0, level + 1):
             raise ValueError(f"column {column.path} has {level + 1} levels, and {stated} in its size statistics")
-    if _UNENCODED_BYTES in sizes and column.physical_type != "BYTE_ARRAY":
+    if ids.SIZES_UNENCODED_BYTES in sizes and column.physical_type != "BYTE_ARRAY":
         raise ValueError(f"column {column.path} of type {column.physical_type} has the sizes of texts")
 
 
@@ -117,9 +107,9 @@ def codec_of(footer: Footer) -> str | None:
     """The codec of the first column chunk; None if there is none, or its codec is unknown."""
     data = footer.data
     try:
-        group = thrift.first_element(data, thrift.field(data, 0, _ROW_GROUPS))
-        chunk = thrift.first_element(data, thrift.field(data, group, _COLUMNS))
-        chunk = thrift.field(data, chunk, _META_DATA)
-        return _CODECS[thrift.integer(data, thrift.field(data, chunk, _CODEC))[0]]
+        group = thrift.first_element(data, thrift.field(data, 0, ids.FILE_ROW_GROUPS))
+        chunk = thrift.first_element(data, thrift.field(data, group, ids.GROUP_COLUMNS))
+        chunk = thrift.field(data, chunk, ids.CHUNK_METADATA)
+        return ids.CODECS[thrift.integer(data, thrift.field(data, chunk, ids.COLUMN_CODEC))[0]]
     except (IndexError, KeyError, ValueError):
         return None

@@ -25,14 +25,14 @@ from typing import Any, Final
 import deflate
 from isal import isal_zlib
 
-from eventide_adapters.format.encoding.parquet.thrift_compact import Span, elements, fields, integer, with_integers
+from eventide_adapters.format.encoding.parquet import field_ids as ids
+from eventide_adapters.format.encoding.parquet.thrift_compact import Span, fields, integer, with_integers
 from eventide_core.access.threads import Threads
 
 _MAGIC: Final = b"PAR1"
 _TAIL_BYTES: Final = 8  # the footer's length, and the magic bytes
 _WAITING_BYTES_MAX: Final = 8 * 1024 * 1024  # of pages on their way to the file; a page has about a megabyte
 _WORTH_A_THREAD_BYTES: Final = 64 * 1024
-_GZIP: Final = 2  # as a codec of parquet.thrift
 
 _ZLIB_LEVEL: Final = 6  # Java's default
 _DEFLATE_LEVEL: Final = 6
@@ -44,15 +44,9 @@ _SAMPLE_BYTES: Final = 8 * 1024
 _ISAL_SHARE_MIN: Final = 0.4
 _ISAL_SIZE_MAX: Final = 1.02
 
-# Numbers of fields in parquet.thrift
-_PAGE_COMPRESSED_SIZE, _PAGE_CRC = 3, 4
-_FILE_ROW_GROUPS = 4
-_GROUP_COLUMNS, _GROUP_OFFSET, _GROUP_COMPRESSED_SIZE = 1, 5, 6
-_CHUNK_METADATA = 3
-_CHUNK_OFFSETS = 2, 4, 6  # of the chunk, and of its indexes
-_COLUMN_CODEC, _COLUMN_COMPRESSED_SIZE = 4, 7
-_COLUMN_PAGES = 9, 11  # where data and dictionary pages begin
-_COLUMN_OFFSETS = *_COLUMN_PAGES, 10, 14  # also of index pages, and of a bloom filter
+_COLUMN_PAGES = ids.COLUMN_DATA, ids.COLUMN_DICTIONARY
+_COLUMN_OFFSETS = *_COLUMN_PAGES, ids.COLUMN_INDEX_PAGES, ids.COLUMN_BLOOM_FILTER
+_CHUNK_OFFSETS = ids.CHUNK_OFFSET, ids.CHUNK_OFFSET_INDEX, ids.CHUNK_COLUMN_INDEX
 
 
 def gzip_page(page: bytes) -> bytes:
@@ -76,11 +70,11 @@ class _Header:
     """A page's header, the places of its integers, and the size of the page behind it."""
 
     data: bytes
-    spans: dict[int, Span]
+    spans: ids.Struct
     page_size: int
 
     def of_compressed(self, page: "_Compressed") -> bytes:
-        new = {self.spans[_PAGE_COMPRESSED_SIZE]: len(page.data), self.spans[_PAGE_CRC]: page.checksum}
+        new = {self.spans[ids.PAGE_COMPRESSED_SIZE]: len(page.data), self.spans[ids.PAGE_CRC]: page.checksum}
         return with_integers(self.data, 0, len(self.data), new)
 
 
@@ -161,7 +155,7 @@ class GzipPages(io.RawIOBase):
                     spans, length = fields(self._received, 0)
                 except IndexError:  # not all of it is here yet
                     return
-                size = integer(self._received, spans[_PAGE_COMPRESSED_SIZE][0])[0]
+                size = integer(self._received, spans[ids.PAGE_COMPRESSED_SIZE][0])[0]
                 self._header = _Header(self._take(length), spans, size)
             if len(self._received) < self._header.page_size:
                 return
@@ -199,28 +193,25 @@ class GzipPages(io.RawIOBase):
 
     def _new_in_footer(self, footer: bytes) -> dict[Span, int]:
         new: dict[Span, int] = {}
-        for group_start, _ in elements(footer, fields(footer, 0)[0][_FILE_ROW_GROUPS][0]):
-            group, _ = fields(footer, group_start)
+        for group in ids.row_groups(footer):
             group_size = 0
-            for chunk_start, _ in elements(footer, group[_GROUP_COLUMNS][0]):
-                chunk, _ = fields(footer, chunk_start)
-                column, _ = fields(footer, chunk[_CHUNK_METADATA][0])
+            for chunk, column in ids.column_chunks(footer, group):
                 starts = (integer(footer, column[number][0])[0] for number in _COLUMN_PAGES if number in column)
                 first = min(filter(None, starts), default=0)  # a chunk without rows may have no pages
-                size = integer(footer, column[_COLUMN_COMPRESSED_SIZE][0])[0]
+                size = integer(footer, column[ids.COLUMN_COMPRESSED_SIZE][0])[0]
                 size = self._moved[first + size] - self._moved[first]
                 group_size += size
-                new[column[_COLUMN_COMPRESSED_SIZE]] = size
-                new[column[_COLUMN_CODEC]] = _GZIP
+                new[column[ids.COLUMN_COMPRESSED_SIZE]] = size
+                new[column[ids.COLUMN_CODEC]] = ids.GZIP
                 new |= self._moved_in(footer, chunk, _CHUNK_OFFSETS) | self._moved_in(footer, column, _COLUMN_OFFSETS)
-            new[group[_GROUP_COMPRESSED_SIZE]] = group_size
-            new |= self._moved_in(footer, group, (_GROUP_OFFSET,))
+            new[group[ids.GROUP_COMPRESSED_SIZE]] = group_size
+            new |= self._moved_in(footer, group, (ids.GROUP_OFFSET,))
         return new
 
-    def _moved_in(self, footer: bytes, struct: dict[int, Span], numbers: tuple[int, ...]) -> dict[Span, int]:
+    def _moved_in(self, footer: bytes, struct: ids.Struct, offsets: tuple[int, ...]) -> dict[Span, int]:
         """The new offsets, where the struct has such a field."""
         return {
-            struct[number]: self._moved[integer(footer, struct[number][0])[0]] for number in numbers if number in struct
+            struct[number]: self._moved[integer(footer, struct[number][0])[0]] for number in offsets if number in struct
         }
 
 

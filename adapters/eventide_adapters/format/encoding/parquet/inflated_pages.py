@@ -32,6 +32,7 @@ from typing import Any, BinaryIO, Final, Self
 
 from isal import isal_zlib
 
+from eventide_adapters.format.encoding.parquet import field_ids as ids
 from eventide_adapters.format.encoding.parquet.bloom_filter import FOOTER_KEY
 from eventide_adapters.format.encoding.parquet.thrift_compact import (
     Span,
@@ -47,7 +48,6 @@ from eventide_core.table.records.schema import RECORD_KEY
 
 _RECORD_KEY: Final = RECORD_KEY.encode()
 _MAGIC: Final = b"PAR1"
-_UNCOMPRESSED, _GZIP = 0, 2  # as codecs of parquet.thrift
 _GZIP_OR_ZLIB: Final = 47  # as `wbits` of zlib: both are what Arrow accepts
 _ISAL_ERROR: Any = isal_zlib.IsalError  # its stubs call it a value
 _COMPRESSED_BYTES_MIN: Final = 512 * 1024  # to open the file again costs as much as this saves
@@ -59,16 +59,6 @@ _GZIP_MAGIC: Final = b"\x1f\x8b"
 _GZIP_END: Final = struct.Struct("<II")  # the checksum and the size of the inflated bytes
 _KEY_PAGES_MAX: Final = 6  # that wait for the other column; Hudi's have a megabyte each, and a batch reads five
 
-# Numbers of fields in parquet.thrift
-_PAGE_SIZE, _PAGE_COMPRESSED_SIZE, _PAGE_CRC, _PAGE_V2 = 2, 3, 4, 8
-_V2_LEVELS, _V2_IS_COMPRESSED = (5, 6), 7
-_FILE_ROW_GROUPS, _FILE_PAIRS, _FILE_ENCRYPTION = 4, 5, 8
-_PAIR_KEY, _PAIR_VALUE = 1, 2
-_GROUP_COLUMNS = 1
-_CHUNK_PATH, _CHUNK_METADATA, _CHUNK_CRYPTO, _CHUNK_ENCRYPTED = 1, 3, 8, 9
-_COLUMN_NAMES, _COLUMN_CODEC, _COLUMN_SIZE, _COLUMN_COMPRESSED_SIZE = 3, 4, 6, 7
-_COLUMN_DATA, _COLUMN_DICTIONARY, _COLUMN_STATISTICS = 9, 11, 12
-_GREATEST, _LEAST = 5, 6
 _EMPTY: Final = 0  # an integer with the bytes of an empty text
 _FALSE: Final = 2  # as a type in Thrift's compact protocol, which is the value of a boolean
 
@@ -171,7 +161,7 @@ class InflatedPages(SeekableStream):
             body = data[length : length + size]
             if checksum is not None and isal_zlib.crc32(body) != checksum:
                 raise OSError(f"{place} does not have its CRC checksum")
-            yield with_integers(data, 0, length, {header[_PAGE_COMPRESSED_SIZE]: inflated})
+            yield with_integers(data, 0, length, {header[ids.PAGE_COMPRESSED_SIZE]: inflated})
             page = self._keys.pop(_end_of(body), None) if chunk.may_repeat_keys and not levels else None
             if page is None or len(page) != inflated:
                 page = memoryview(inflated_page(body, inflated, levels, is_compressed, place))
@@ -233,13 +223,13 @@ class _Reading:
         return pieces[0] if len(pieces) == 1 else memoryview(b"".join(pieces))
 
 
-def page_header(data: memoryview, place: str) -> tuple[dict[int, Span], int] | None:
+def page_header(data: memoryview, place: str) -> tuple[ids.Struct, int] | None:
     """The fields of a page header, and its length; None if the data ends within it."""
     try:
         header, length = fields(data, 0)
         if length > len(data):
             return None
-        if not header.keys() >= {_PAGE_SIZE, _PAGE_COMPRESSED_SIZE}:
+        if not header.keys() >= {ids.PAGE_SIZE, ids.PAGE_COMPRESSED_SIZE}:
             raise ValueError("it has no sizes")
     except IndexError:
         return None
@@ -255,24 +245,24 @@ def _end_of(body: memoryview) -> tuple[int, int]:
     return checksum, size
 
 
-def stated(data: memoryview, header: dict[int, Span], place: str) -> tuple[int, int, int | None, int, bool]:
+def stated(data: memoryview, header: ids.Struct, place: str) -> tuple[int, int, int | None, int, bool]:
     """What a page header states.
 
     That is the page's size, its uncompressed size, the checksum if there is one, how many bytes at the page's beginning are
     not compressed, and whether the others are.
     """
     try:
-        size, inflated = (integer(data, header[number][0])[0] for number in (_PAGE_COMPRESSED_SIZE, _PAGE_SIZE))
-        checksum = integer(data, header[_PAGE_CRC][0])[0] & 0xFFFFFFFF if _PAGE_CRC in header else None
-        if _PAGE_V2 not in header:
+        size, inflated = ids.integers(data, header, ids.PAGE_COMPRESSED_SIZE, ids.PAGE_SIZE)
+        checksum = integer(data, header[ids.PAGE_CRC][0])[0] & 0xFFFFFFFF if ids.PAGE_CRC in header else None
+        if ids.PAGE_V2 not in header:
             return size, inflated, checksum, 0, True
-        page, _ = fields(data, header[_PAGE_V2][0])
-        if not page.keys() >= {*_V2_LEVELS}:
+        page, _ = fields(data, header[ids.PAGE_V2][0])
+        if not page.keys() >= {*ids.V2_LEVELS}:
             raise ValueError("levels without sizes")
-        sizes = [integer(data, page[number][0])[0] for number in _V2_LEVELS]
+        sizes = ids.integers(data, page, *ids.V2_LEVELS)
         if min(sizes) < 0:
             raise ValueError(f"levels of {min(sizes)} bytes")
-        is_compressed = _V2_IS_COMPRESSED not in page or data[page[_V2_IS_COMPRESSED][0] - 1] & 15 != _FALSE
+        is_compressed = ids.V2_IS_COMPRESSED not in page or data[page[ids.V2_IS_COMPRESSED][0] - 1] & 15 != _FALSE
     except (IndexError, ValueError, RecursionError) as error:
         raise OSError(f"{place} has a damaged header: {error}") from error
     return size, inflated, checksum, sum(sizes), is_compressed
@@ -303,63 +293,62 @@ def _laid_out(
 ) -> tuple[list[_Chunk], dict[Span, int]]:
     """The chunks of these columns, and the new integers of the footer. Raises ValueError, KeyError or IndexError."""
     top, _ = fields(footer, 0, walked)
-    if _FILE_ENCRYPTION in top:
+    if ids.FILE_ENCRYPTION in top:
         raise ValueError("an encrypted file")
     chunks: list[_Chunk] = []
     new = without_bloom_filter(footer, top, walked)
     start = len(_MAGIC)
     wanted = {name.encode() for name in columns}
-    for group, (group_start, _) in enumerate(elements(footer, top[_FILE_ROW_GROUPS][0], walked)):
+    for number, group in enumerate(ids.row_groups(footer, walked)):
         of_keys: tuple[bytes, bytes] | None = None
-        for chunk_start, _ in elements(footer, fields(footer, group_start, walked)[0][_GROUP_COLUMNS][0], walked):
-            chunk, _ = fields(footer, chunk_start, walked)
-            if not chunk.keys().isdisjoint((_CHUNK_PATH, _CHUNK_CRYPTO, _CHUNK_ENCRYPTED)):
+        for chunk, column in ids.column_chunks(footer, group, walked):
+            if ids.is_elsewhere(chunk):
                 raise ValueError("a chunk that is encrypted, or in another file")
-            column, _ = fields(footer, chunk[_CHUNK_METADATA][0], walked)
-            name = binary(footer, elements(footer, column[_COLUMN_NAMES][0])[0][0])
+            name = binary(footer, elements(footer, column[ids.COLUMN_NAMES][0])[0][0])
             if name not in wanted:
                 continue
-            codec, inflated, size, offset = (
-                integer(footer, column[number][0])[0]
-                for number in (_COLUMN_CODEC, _COLUMN_SIZE, _COLUMN_COMPRESSED_SIZE, _COLUMN_DATA)
+            codec, inflated, size, offset = ids.integers(
+                footer, column, ids.COLUMN_CODEC, ids.COLUMN_SIZE, ids.COLUMN_COMPRESSED_SIZE, ids.COLUMN_DATA
             )
-            dictionary = integer(footer, column[_COLUMN_DICTIONARY][0])[0] if _COLUMN_DICTIONARY in column else 0
+            dictionary = integer(footer, column[ids.COLUMN_DICTIONARY][0])[0] if ids.COLUMN_DICTIONARY in column else 0
             has_dictionary = 0 < dictionary < offset
             offset = dictionary if has_dictionary else offset
-            if codec != _GZIP or inflated < 0 or size < 0 or not 0 < offset <= file_size - size:
+            if codec != ids.GZIP or inflated < 0 or size < 0 or not 0 < offset <= file_size - size:
                 raise ValueError("a chunk in another codec, or outside of the file")
             room = inflated + 2 * size  # headers may be missing in the first, are in the second, and hardly grow
             new |= {
-                column[_COLUMN_CODEC]: _UNCOMPRESSED,
-                column[_COLUMN_COMPRESSED_SIZE]: room,
-                column[_COLUMN_DATA]: start + has_dictionary,  # behind the dictionary
+                column[ids.COLUMN_CODEC]: ids.UNCOMPRESSED,
+                column[ids.COLUMN_COMPRESSED_SIZE]: room,
+                column[ids.COLUMN_DATA]: start + has_dictionary,  # behind the dictionary
             }
-            if _COLUMN_DICTIONARY in column:
-                new[column[_COLUMN_DICTIONARY]] = start
+            if ids.COLUMN_DICTIONARY in column:
+                new[column[ids.COLUMN_DICTIONARY]] = start
             bounds, has_keys = _bounds(footer, column, walked), name == _RECORD_KEY
             of_keys = bounds if has_keys else of_keys
             may_repeat_keys = bounds is not None and bounds == of_keys and not has_keys
-            chunks.append(_Chunk(offset, size, start, room, group, has_keys, may_repeat_keys))
+            chunks.append(_Chunk(offset, size, start, room, number, has_keys, may_repeat_keys))
             start += room
     return chunks, new
 
 
-def without_bloom_filter(footer: bytes, top: dict[int, Span], walked: WalkedStructs | None) -> dict[Span, int]:
+def without_bloom_filter(footer: bytes, top: ids.Struct, walked: WalkedStructs | None) -> dict[Span, int]:
     """What empties the text of the bloom filter, most of a footer, of which Arrow makes copies when it opens the file."""
-    if _FILE_PAIRS not in top:
+    if ids.FILE_PAIRS not in top:
         return {}
-    pairs = [fields(footer, at, walked)[0] for at, _ in elements(footer, top[_FILE_PAIRS][0], walked)]
-    return {pair[_PAIR_VALUE]: _EMPTY for pair in pairs if binary(footer, pair[_PAIR_KEY][0]) == FOOTER_KEY.encode()}
+    pairs = [fields(footer, at, walked)[0] for at, _ in elements(footer, top[ids.FILE_PAIRS][0], walked)]
+    return {
+        pair[ids.PAIR_VALUE]: _EMPTY for pair in pairs if binary(footer, pair[ids.PAIR_KEY][0]) == FOOTER_KEY.encode()
+    }
 
 
-def _bounds(footer: bytes, column: dict[int, Span], walked: WalkedStructs | None) -> tuple[bytes, bytes] | None:
+def _bounds(footer: bytes, column: ids.Struct, walked: WalkedStructs | None) -> tuple[bytes, bytes] | None:
     """The least and the greatest value of a chunk, as its statistics have them; None if they don't."""
-    if _COLUMN_STATISTICS not in column:
+    if ids.COLUMN_STATISTICS not in column:
         return None
-    values, _ = fields(footer, column[_COLUMN_STATISTICS][0], walked)
-    if _LEAST not in values or _GREATEST not in values:
+    values, _ = fields(footer, column[ids.COLUMN_STATISTICS][0], walked)
+    if ids.STATISTICS_LEAST not in values or ids.STATISTICS_GREATEST not in values:
         return None
-    return binary(footer, values[_LEAST][0]), binary(footer, values[_GREATEST][0])
+    return binary(footer, values[ids.STATISTICS_LEAST][0]), binary(footer, values[ids.STATISTICS_GREATEST][0])
 
 
 def read_spans(stream: BinaryIO, spans: Sequence[Span]) -> dict[Span, memoryview]:

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from eventide_adapters.format.encoding.avro.schema import arrow_schema
 from eventide_adapters.format.encoding.avro.vector_type import vectors_footer
-from eventide_adapters.format.encoding.columns.arrow_numpy import empty_array, to_arrow
+from eventide_adapters.format.encoding.columns.arrow_numpy import ArrowField, empty_array, to_arrow
 from eventide_adapters.format.encoding.parquet.gzip_pages import GzipPages
 from eventide_adapters.format.encoding.parquet.legacy_calendar import SPARK_VERSION_FOOTER
 from eventide_adapters.format.encoding.parquet.threads import threads_at_most
@@ -120,7 +120,7 @@ class ParquetOutput:
         return self._writer
 
 
-def unmarked(field: "pa.Field[Any]") -> "pa.Field[Any]":
+def unmarked(field: ArrowField) -> ArrowField:
     """The column with plain numbers for its local timestamps, as parquet-avro stores them in Hudi before 1.1."""
     kind: Any = field.type
     if pa.types.is_timestamp(kind) and kind.tz is None:

@@ -11,14 +11,12 @@ from typing import Any, Final
 import pyarrow as pa
 from isal import isal_zlib
 
+from eventide_adapters.format.encoding.parquet import field_ids as ids
 from eventide_adapters.format.encoding.parquet.inflated_pages import inflated_page, page_header, stated
 from eventide_adapters.format.encoding.parquet.thrift_compact import fields, integer
 
 SEARCHED_VALUES_MAX: Final = 8  # each is a search of its own
 
-_PAGE_KIND, _PAGE_DATA, _PAGE_DICTIONARY = 1, 5, 7
-_DATA_PAGE, _DICTIONARY_PAGE = 0, 2
-_ENCODING: Final = 2  # of both kinds of pages
 _PLAIN, _PLAIN_DICTIONARY, _RLE_DICTIONARY = 0, 2, 8
 _CODECS: Final[dict[int, Any]] = {0: None, 1: "snappy", 2: "gzip", 6: "zstd"}
 
@@ -38,12 +36,12 @@ class PageSearch:
         if parsed is None:
             raise ValueError("a page that ends within its header")
         header, length = parsed
-        kind = integer(page, header[_PAGE_KIND][0])[0]
-        place = {_DATA_PAGE: _PAGE_DATA, _DICTIONARY_PAGE: _PAGE_DICTIONARY}.get(kind)
+        kind = integer(page, header[ids.PAGE_KIND][0])[0]
+        place = {ids.KIND_DATA: ids.PAGE_DATA, ids.KIND_DICTIONARY: ids.PAGE_DICTIONARY}.get(kind)
         if place is None:
             return True
-        encoding = integer(page, fields(page, header[place][0])[0][_ENCODING][0])[0]
-        if kind == _DATA_PAGE and encoding in (_PLAIN_DICTIONARY, _RLE_DICTIONARY):
+        encoding = integer(page, fields(page, header[place][0])[0][ids.DATA_ENCODING][0])[0]
+        if kind == ids.KIND_DATA and encoding in (_PLAIN_DICTIONARY, _RLE_DICTIONARY):
             return self._is_in_dictionary
         if encoding not in (_PLAIN, _PLAIN_DICTIONARY):
             return True

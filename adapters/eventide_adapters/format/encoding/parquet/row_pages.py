@@ -20,6 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventide_adapters.format.encoding.parquet import field_ids as ids
 from eventide_adapters.format.encoding.parquet.inflated_pages import read_spans, without_bloom_filter
 from eventide_adapters.format.encoding.parquet.open_file import OpenBaseFile
 from eventide_adapters.format.encoding.parquet.page_search import SEARCHED_VALUES_MAX, PageSearch
@@ -41,26 +42,6 @@ RowsOfGroups: TypeAlias = Mapping[int, RowNumbers | None]
 _MAGIC: Final = b"PAR1"
 _ROWS_MIN: Final = 4096  # of a row group; one of fewer rows is decoded in less time than its pages are found
 
-# Numbers of fields in parquet.thrift
-_FILE_ROW_GROUPS, _FILE_ENCRYPTION = 4, 8
-_GROUP_COLUMNS, _GROUP_ROWS = 1, 3
-_CHUNK_PATH, _CHUNK_METADATA, _CHUNK_CRYPTO, _CHUNK_ENCRYPTED = 1, 3, 8, 9
-_CHUNK_OFFSET_INDEX, _CHUNK_OFFSET_INDEX_SIZE, _CHUNK_COLUMN_INDEX, _CHUNK_COLUMN_INDEX_SIZE = 4, 5, 6, 7
-(
-    _COLUMN_KIND,
-    _COLUMN_CODEC,
-    _COLUMN_NAMES,
-    _COLUMN_VALUES,
-    _COLUMN_COMPRESSED_SIZE,
-    _COLUMN_DATA,
-    _COLUMN_DICTIONARY,
-) = 1, 4, 3, 5, 7, 9, 11
-_PAGE_KIND, _PAGE_COMPRESSED_SIZE, _PAGE_DATA, _PAGE_V2 = 1, 3, 5, 8
-_DATA_PAGE, _DICTIONARY_PAGE, _V2_PAGE = 0, 2, 3
-_PAGE_VALUES: Final = 1  # of both kinds of data pages
-_INDEX_LOCATIONS: Final = 1
-_LOCATION_OFFSET, _LOCATION_SIZE, _LOCATION_ROW = 1, 2, 3
-_INDEX_NULL_PAGES, _INDEX_LEAST, _INDEX_GREATEST = 1, 2, 3
 _TRUE: Final = 1  # in a list
 _TEXT: Final = 6  # BYTE_ARRAY
 
@@ -103,7 +84,7 @@ class _Chunk:
 
     start: int
     end: int
-    column: Mapping[int, Span]
+    column: ids.Struct
     offset_index: Span | None
     column_index: Span | None
 
@@ -150,19 +131,15 @@ class _RowGroup:
         footer, walked = file.footer.data, file.footer.walked
         if file.metadata.row_group(group).num_rows < _ROWS_MIN:
             raise ValueError("a small row group")
-        top, _ = fields(footer, 0, walked)
-        if _FILE_ENCRYPTION in top:
+        if ids.FILE_ENCRYPTION in fields(footer, 0, walked)[0]:
             raise ValueError("an encrypted file")
-        place, _ = elements(footer, top[_FILE_ROW_GROUPS][0], walked)[group]
-        stated, _ = fields(footer, place, walked)
+        stated = ids.row_groups(footer, walked)[group]
         chunks: dict[str, _Chunk] = {}
-        for at, _ in elements(footer, stated[_GROUP_COLUMNS][0], walked):
-            chunk, _ = fields(footer, at, walked)
-            column, _ = fields(footer, chunk[_CHUNK_METADATA][0], walked)
-            path = [binary(footer, name).decode() for name, _ in elements(footer, column[_COLUMN_NAMES][0])]
-            if len(path) == 1 and chunk.keys().isdisjoint((_CHUNK_PATH, _CHUNK_CRYPTO, _CHUNK_ENCRYPTED)):
+        for chunk, column in ids.column_chunks(footer, stated, walked):
+            path = [binary(footer, name).decode() for name, _ in elements(footer, column[ids.COLUMN_NAMES][0])]
+            if len(path) == 1 and not ids.is_elsewhere(chunk):
                 chunks[path[0]] = _chunk(file, chunk, column)
-        return cls(file, group, integer(footer, stated[_GROUP_ROWS][0])[0], stated[_GROUP_ROWS], chunks)
+        return cls(file, group, integer(footer, stated[ids.GROUP_ROWS][0])[0], stated[ids.GROUP_ROWS], chunks)
 
     def taken(self, rows: RowNumbers, columns: Sequence[str]) -> pa.RecordBatch:
         """These rows. Raises KeyError for a column that is nested."""
@@ -174,16 +151,16 @@ class _RowGroup:
             alike.setdefault(known[name].extents(pages), []).append(name)
         arrays: dict[str, Any] = {}
         for extents, names in alike.items():
-            numbers = np.concatenate([np.arange(first, end) for first, end in extents])
-            batch = self._decoded({name: known[name].spans(needed[name]) for name in names}, data, len(numbers))
-            places: Any = pa.array(np.searchsorted(numbers, rows))
+            of_pages = np.concatenate([np.arange(first, end) for first, end in extents])
+            batch = self._decoded({name: known[name].spans(needed[name]) for name in names}, data, len(of_pages))
+            places: Any = pa.array(np.searchsorted(of_pages, rows))
             arrays |= {name: batch.column(name).take(places) for name in names}
         return pa.RecordBatch.from_pydict({name: arrays[name] for name in columns})
 
     def having(self, name: str, values: Collection[str]) -> RowNumbers:
         """The rows in which this column has one of the values. Raises KeyError if it is nested, or not of texts."""
         chunk, wanted, footer = self.chunks[name], [value.encode() for value in values], self.file.footer.data
-        kind, codec = (integer(footer, chunk.column[number][0])[0] for number in (_COLUMN_KIND, _COLUMN_CODEC))
+        kind, codec = ids.integers(footer, chunk.column, ids.COLUMN_KIND, ids.COLUMN_CODEC)
         if kind != _TEXT:
             raise KeyError(name)
         (pages,) = self._pages([chunk])
@@ -210,10 +187,10 @@ class _RowGroup:
             return list(range(len(pages.rows) - 1))
         data = _read(self.file.stream, [place])[place]
         index, _ = fields(data, 0)
-        nulls = [data[at] == _TRUE for at, _ in elements(data, index[_INDEX_NULL_PAGES][0])]
+        nulls = [data[at] == _TRUE for at, _ in elements(data, index[ids.COLUMN_INDEX_NULL_PAGES][0])]
         least, greatest = (
             [binary(data, at) for at, _ in elements(data, index[number][0])]
-            for number in (_INDEX_LEAST, _INDEX_GREATEST)
+            for number in (ids.COLUMN_INDEX_LEAST, ids.COLUMN_INDEX_GREATEST)
         )
         if not len(nulls) == len(least) == len(greatest) == len(pages.rows) - 1:
             raise ValueError("a column index of other pages")
@@ -257,10 +234,14 @@ class _RowGroup:
         new = {**without_bloom_filter(footer, fields(footer, 0, walked)[0], walked), self.rows_place: rows}
         for name, spans in columns.items():
             column, size = self.chunks[name].column, sum(end - start for start, end in spans)
-            new |= {column[_COLUMN_VALUES]: rows, column[_COLUMN_COMPRESSED_SIZE]: size, column[_COLUMN_DATA]: at}
-            if _COLUMN_DICTIONARY in column:
+            new |= {
+                column[ids.COLUMN_VALUES]: rows,
+                column[ids.COLUMN_COMPRESSED_SIZE]: size,
+                column[ids.COLUMN_DATA]: at,
+            }
+            if ids.COLUMN_DICTIONARY in column:
                 dictionary_size = spans[0][1] - spans[0][0]
-                new |= {column[_COLUMN_DICTIONARY]: at, column[_COLUMN_DATA]: at + dictionary_size}
+                new |= {column[ids.COLUMN_DICTIONARY]: at, column[ids.COLUMN_DATA]: at + dictionary_size}
             pieces += [data[span] for span in spans]
             at += size
         tail = with_integers(footer, 0, len(footer), new)
@@ -274,37 +255,35 @@ class _RowGroup:
         return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
 
 
-def _chunk(file: OpenBaseFile, chunk: Mapping[int, Span], column: Mapping[int, Span]) -> _Chunk:
+def _chunk(file: OpenBaseFile, chunk: ids.Struct, column: ids.Struct) -> _Chunk:
     footer = file.footer.data
 
-    def stated(struct: Mapping[int, Span], number: int) -> int:
+    def stated(struct: ids.Struct, number: int) -> int:
         return integer(footer, struct[number][0])[0] if number in struct else 0
 
     def index(offset: int, size: int) -> Span | None:
         start, length = stated(chunk, offset), stated(chunk, size)
         return (start, start + length) if 0 < start <= start + length <= file.size and length > 0 else None
 
-    data, dictionary = stated(column, _COLUMN_DATA), stated(column, _COLUMN_DICTIONARY)
+    data, dictionary = stated(column, ids.COLUMN_DATA), stated(column, ids.COLUMN_DICTIONARY)
     start = dictionary if 0 < dictionary < data else data
-    end = start + stated(column, _COLUMN_COMPRESSED_SIZE)
+    end = start + stated(column, ids.COLUMN_COMPRESSED_SIZE)
     if not 0 < start < end <= file.size:
         raise ValueError("a chunk outside of the file")
     return _Chunk(
         start,
         end,
         column,
-        index(_CHUNK_OFFSET_INDEX, _CHUNK_OFFSET_INDEX_SIZE),
-        index(_CHUNK_COLUMN_INDEX, _CHUNK_COLUMN_INDEX_SIZE),
+        index(ids.CHUNK_OFFSET_INDEX, ids.CHUNK_OFFSET_INDEX_SIZE),
+        index(ids.CHUNK_COLUMN_INDEX, ids.CHUNK_COLUMN_INDEX_SIZE),
     )
 
 
 def _indexed(data: bytes) -> Iterator[tuple[int, int, int]]:
     """The data pages of an offset index: where each begins and ends, and its first row."""
-    for at, _ in elements(data, fields(data, 0)[0][_INDEX_LOCATIONS][0]):
+    for at, _ in elements(data, fields(data, 0)[0][ids.OFFSET_INDEX_LOCATIONS][0]):
         location, _ = fields(data, at)
-        offset, size, row = (
-            integer(data, location[number][0])[0] for number in (_LOCATION_OFFSET, _LOCATION_SIZE, _LOCATION_ROW)
-        )
+        offset, size, row = ids.integers(data, location, ids.LOCATION_OFFSET, ids.LOCATION_SIZE, ids.LOCATION_ROW)
         yield offset, offset + size, row
 
 
@@ -313,20 +292,20 @@ def _walked(data: bytes, start: int) -> Iterator[tuple[int, int, int]]:
     at = row = 0
     while at < len(data):
         header, length = fields(data, at)
-        end = length + integer(data, header[_PAGE_COMPRESSED_SIZE][0])[0]
-        kind = integer(data, header[_PAGE_KIND][0])[0]
-        if end <= at or (kind == _DICTIONARY_PAGE and at > 0):
+        kind, size = ids.integers(data, header, ids.PAGE_KIND, ids.PAGE_COMPRESSED_SIZE)
+        end = length + size
+        if end <= at or (kind == ids.KIND_DICTIONARY and at > 0):
             raise ValueError("pages out of order")
-        if kind != _DICTIONARY_PAGE:
+        if kind != ids.KIND_DICTIONARY:
             yield start + at, start + end, row
             row += _values(data, header)
         at = end
 
 
-def _values(data: bytes, header: Mapping[int, Span]) -> int:
-    kind = integer(data, header[_PAGE_KIND][0])[0]
-    page, _ = fields(data, header[{_DATA_PAGE: _PAGE_DATA, _V2_PAGE: _PAGE_V2}[kind]][0])
-    return integer(data, page[_PAGE_VALUES][0])[0]
+def _values(data: bytes, header: ids.Struct) -> int:
+    kind = integer(data, header[ids.PAGE_KIND][0])[0]
+    page, _ = fields(data, header[{ids.KIND_DATA: ids.PAGE_DATA, ids.KIND_V2: ids.PAGE_V2}[kind]][0])
+    return integer(data, page[ids.DATA_VALUES][0])[0]
 
 
 def _read(stream: BinaryIO, spans: Sequence[Span]) -> dict[Span, bytes]:

@@ -243,7 +243,7 @@ class MetadataTableReader:
 
     def block_instants(self, path: str, size: int) -> frozenset[str | None]:
         """The instants of the blocks of a log file, including torn ones; None for a header that states no instant."""
-        return frozenset(b.block.instant_time for b in read_headers(self.storage, path, size, is_strict=False))
+        return frozenset(b.block.instant_time for b in read_headers(self.storage, path, size))
 
     def _is_completed_since(self, moment: str, file: DataFile) -> bool:
         if not isinstance(file.parsed, LogFileName):

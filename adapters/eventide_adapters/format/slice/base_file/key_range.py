@@ -7,13 +7,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventide_adapters.format.encoding.columns.arrow_numpy import ArrowArray
 from eventide_adapters.format.encoding.parquet.bloom_filter import FOOTER_KEY, SIMPLE, TYPE_FOOTER_KEY, BloomFilter
 
 MIN_KEY_FOOTER: Final = "hoodie_min_record_key"
 MAX_KEY_FOOTER: Final = "hoodie_max_record_key"
 
 
-def least_and_greatest(keys: "pa.Array[Any]") -> tuple[str, str]:
+def least_and_greatest(keys: ArrowArray) -> tuple[str, str]:
     """The lowest and the highest key in Java's order of strings."""
     data: Any = keys.buffers()[2]
     # The order of bytes is Java's order of strings, except for characters beyond 16 bits. Their UTF-8 begins with 0xF0

@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 
 from eventide_adapters.format.encoding.avro.column_resolution import check_columns, resolve_columns
 from eventide_adapters.format.encoding.avro.schema import AvroField, arrow_schema, table_fields
+from eventide_adapters.format.encoding.columns.arrow_numpy import ArrowChunks
 from eventide_adapters.format.encoding.parquet.bloom_filter import (
     FOOTER_KEY,
     SIMPLE,
@@ -360,7 +361,7 @@ class BaseFileWriter:
         self._pending = []
         self._pending_bytes = self._pending_rows = 0
 
-    def _widen_key_range(self, keys: "pa.ChunkedArray[Any]") -> None:
+    def _widen_key_range(self, keys: ArrowChunks) -> None:
         for chunk in keys.chunks:
             if len(chunk):
                 ends = [*least_and_greatest(chunk), *(self._keys or ())]

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventide_adapters.format.encoding.columns.arrow_numpy import ArrowArray
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.table.records.schema import RECORD_KEY
 
@@ -29,9 +30,9 @@ def with_record_keys(records: pa.RecordBatch, key_fields: Sequence[str]) -> pa.R
     return records.set_column(place, records.schema.field(place), _record_keys(records, key_fields))
 
 
-def _record_keys(records: pa.RecordBatch, key_fields: Sequence[str]) -> "pa.Array[Any]":
+def _record_keys(records: pa.RecordBatch, key_fields: Sequence[str]) -> ArrowArray:
     if len(key_fields) == 1:
-        text: pa.Array[Any] = _text(records, key_fields[0])
+        text: ArrowArray = _text(records, key_fields[0])
         return text
     parts: list[Any] = []
     for name in key_fields:
@@ -39,7 +40,7 @@ def _record_keys(records: pa.RecordBatch, key_fields: Sequence[str]) -> "pa.Arra
         is_empty: Any = pc.equal(value, pa.scalar(""))
         value = pc.if_else(is_empty, "__empty__", value).fill_null("__null__")
         parts.append(pc.binary_join_element_wise(pa.scalar(name), value, ":"))
-    joined: pa.Array[Any] = pc.binary_join_element_wise(*parts, ",")
+    joined: ArrowArray = pc.binary_join_element_wise(*parts, ",")
     return joined
 
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide_adapters.format.encoding.avro.schema import query_schema
-from eventide_adapters.format.encoding.columns.arrow_numpy import ArrowType
+from eventide_adapters.format.encoding.columns.arrow_numpy import ArrowChunks, ArrowType
 from eventide_adapters.format.slice.merge.slice_reader import ArrowSliceReader
 from eventide_core.table.files.slice_read import ChangeRead, SliceRead
 from eventide_core.table.records.record_shape import RecordShape
@@ -73,7 +73,7 @@ def _plain(table: pa.Table) -> list[dict[str, Any]]:
     return pa.table(columns, names=table.column_names).to_pylist()
 
 
-def _counted(column: "pa.ChunkedArray[Any]") -> "pa.ChunkedArray[Any]":
+def _counted(column: ArrowChunks) -> ArrowChunks:
     """Dates and times as the numbers that represent them."""
     kind: ArrowType = column.type
     if pa.types.is_temporal(kind):

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide_adapters.format.encoding.avro.schema import AvroField, table_fields
+from eventide_adapters.format.encoding.columns.arrow_numpy import ArrowArray, ArrowChunks
 from eventide_adapters.format.encoding.columns.event_times import event_times_ms
 from eventide_adapters.format.encoding.columns.field_path import column_at, top_level
 from eventide_adapters.format.encoding.parquet.open_file import open_base
@@ -134,7 +135,7 @@ class ArrowContentAudit:
         versions = pa.concat_tables(parts) if parts else _NO_VERSIONS.empty_table()
         return versions, StrayKeys(len(wrong), min(wrong)) if wrong else None
 
-    def _hidden_keys(self, path: str, keys: "pa.ChunkedArray[Any]") -> StrayKeys | None:
+    def _hidden_keys(self, path: str, keys: ArrowChunks) -> StrayKeys | None:
         pairs = BaseFooter.read(self.storage, path).pairs
         low, high = pairs.get(MIN_KEY_FOOTER.encode()), pairs.get(MAX_KEY_FOOTER.encode())
         hidden: list[Any] = []
@@ -309,7 +310,7 @@ def _stray(keys: Any) -> StrayKeys | None:
     return StrayKeys(len(keys), str(pc.min(keys).as_py())) if len(keys) else None
 
 
-def _shared(table: pa.Table, keys: "pa.Array[Any]") -> pa.Table:
+def _shared(table: pa.Table, keys: ArrowArray) -> pa.Table:
     """The rows whose keys are among these, by key and version."""
     rows = table.filter(pc.is_in(table.column(RECORD_KEY), value_set=keys))
     return rows.sort_by([(RECORD_KEY, "ascending"), (COMMIT_SEQNO, "ascending")]).combine_chunks()

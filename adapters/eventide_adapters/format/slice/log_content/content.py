@@ -14,9 +14,10 @@ from eventide_adapters.format.slice.log_file.blocks import (
     rollback_target,
 )
 from eventide_core.errors import EventideError
-from eventide_core.ports import LogSummary, Storage
+from eventide_core.ports import Storage
 from eventide_core.table.files.file_slice import LogFile
 from eventide_core.table.files.log_block import BlockType, LogBlock
+from eventide_core.table.files.log_facts import HeaderCheck, LogFacts
 from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.records.record_shape import RecordShape
@@ -34,8 +35,8 @@ class ArrowLogContent:
 
     storage: Storage
 
-    def summarize(self, logs: Sequence[LogFile], shape: RecordShape) -> list[LogSummary | EventideError]:
-        """The summary of each log file. Counts all its blocks, whatever the state of their instants.
+    def summarize(self, logs: Sequence[LogFile], shape: RecordShape) -> list[LogFacts | EventideError]:
+        """The facts of each log file. Counts all its blocks, whatever the state of their instants.
 
         Reads the headers. Of a data block whose schema states its event times, reads nothing else. Of the others, small
         ones are decoded together.
@@ -44,7 +45,7 @@ class ArrowLogContent:
         unread = [placed for attempt in attempts if isinstance(attempt, tuple) for placed in attempt[1]]
         event_times = self._event_times(unread, shape) if unread else None
         return [
-            attempt if isinstance(attempt, EventideError) else _attempt(partial(_summary, *attempt, event_times))
+            attempt if isinstance(attempt, EventideError) else _attempt(partial(_complete, *attempt, event_times))
             for attempt in attempts
         ]
 
@@ -68,13 +69,13 @@ class ArrowLogContent:
         return ArrowRecordContent(self.storage)
 
 
-def _stated(storage: Storage, log: LogFile, shape: RecordShape) -> tuple[LogSummary, list[PlacedBlock]]:
+def _stated(storage: Storage, log: LogFile, shape: RecordShape) -> tuple[LogFacts, list[PlacedBlock]]:
     """What the headers of a log file's blocks state, and the blocks that don't state their event times."""
     shape.require_event_time_field(storage.root)
     rolled_back: list[str] = []
     torn: list[LogBlock] = []
     written: list[PlacedBlock] = []
-    for placed in read_headers(storage, log.path, log.size, is_strict=False):
+    for placed in read_headers(storage, log.path, log.size):
         match placed.block.block_type:
             case BlockType.COMMAND:
                 rolled_back.append(rollback_target(placed))
@@ -86,23 +87,26 @@ def _stated(storage: Storage, log: LogFile, shape: RecordShape) -> tuple[LogSumm
     known = [event_times_in_header(placed.block, shape.event_time_source) for placed in written]
     whole = {placed.instant for placed in written}
     named = {block.instant_time for block in torn if block.instant_time is not None}
-    summary = LogSummary(
-        reduce(EventTimeRange.union, filter(None, known), EventTimeRange(None, None)),
+    event_times = reduce(EventTimeRange.union, filter(None, known), EventTimeRange(None, None))
+    facts = LogFacts(
+        log,
+        event_times,
         frozenset(whole | named),
         delete_count=0,
         rolled_back=frozenset(rolled_back),
-        has_torn_block=bool(torn),
+        check=HeaderCheck.OF_FILE if torn else HeaderCheck.NONE,
         has_merged_block=any(placed.merged_instants for placed in written),
+        uncompacted=event_times,
         has_partial_updates=any(placed.is_partial for placed in written),
         nameless_from=next((block.offset for block in torn if block.instant_time is None), None),
         torn_instants=frozenset(named - whole),
     )
-    return summary, [placed for placed, times in zip(written, known, strict=True) if times is None]
+    return facts, [placed for placed, times in zip(written, known, strict=True) if times is None]
 
 
-def _summary(
-    stated: LogSummary, unread: list[PlacedBlock], event_times: "BlockEventTimes | EventideError | None"
-) -> LogSummary:
+def _complete(
+    stated: LogFacts, unread: list[PlacedBlock], event_times: "BlockEventTimes | EventideError | None"
+) -> LogFacts:
     """`event_times` reads the blocks that are unread, or is what keeps it from that."""
     for placed in unread:
         if isinstance(event_times, EventideError):
@@ -110,7 +114,7 @@ def _summary(
         assert event_times is not None
         known, deleted = event_times(placed)
         times, deletes = stated.event_times.union(known), stated.delete_count + deleted
-        stated = replace(stated, event_times=times, delete_count=deletes)
+        stated = replace(stated, event_times=times, delete_count=deletes, uncompacted=times)
     return stated
 
 

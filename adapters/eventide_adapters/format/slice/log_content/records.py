@@ -20,10 +20,10 @@ from eventide_adapters.format.slice.log_content.key_versions import (
     versions_of_block,
     versions_of_keys,
 )
-from eventide_adapters.format.slice.log_file.blocks import counting_blocks
+from eventide_adapters.format.slice.log_file.cursor import LogCursor
 from eventide_adapters.format.slice.log_file.event_times import event_time_column, event_times_of, is_before
-from eventide_adapters.format.slice.log_file.ordering_values import orderings_of
-from eventide_adapters.format.slice.log_file.records import BlockReader, LogPart, iter_log_records
+from eventide_adapters.format.slice.log_file.ordering_values import ordering_type, orderings_of
+from eventide_adapters.format.slice.log_file.records import LogPart
 from eventide_adapters.format.slice.merge.base_merge import merge_columns
 from eventide_adapters.format.slice.merge.key_table import KeyTable
 from eventide_core.ports import SplitSlice, Storage, TimedKey, UnreadableEventTime
@@ -42,7 +42,7 @@ class ArrowRecordContent:
 
     def count_before(self, log: LogFile, shape: RecordShape, threshold_ms: int, blocks: BlockFilter) -> int:
         columns = top_level([shape.require_event_time_field(self.storage.root)])
-        parts = iter_log_records(self.storage, [(log.path, log.size)], shape, blocks, columns, is_strict=True)
+        parts = LogCursor(self.storage, [(log.path, log.size)], blocks, is_strict=True).parts(shape, columns)
         return sum(pc.less(event_times_of(part, shape), pa.scalar(threshold_ms)).true_count for part in parts)
 
     def latest_keys(
@@ -50,15 +50,8 @@ class ArrowRecordContent:
     ) -> tuple[TimedKey, ...]:
         columns = top_level([*merge_columns(shape), shape.require_event_time_field(self.storage.root)])
         latest = dict[str, int]()
-        for part in iter_log_records(
-            self.storage,
-            [(log.path, log.size)],
-            shape,
-            blocks,
-            columns,
-            is_strict=False,
-            is_wanted=lambda times: times.max_ms is not None and times.max_ms >= since_ms,
-        ):
+        cursor = LogCursor(self.storage, [(log.path, log.size)], blocks, is_strict=False)
+        for part in cursor.parts(shape, columns, lambda times: times.max_ms is not None and times.max_ms >= since_ms):
             event_times = event_times_of(part, shape)
             chosen = pc.greater_equal(event_times, pa.scalar(since_ms))
             table = pa.table({"key": part.keys.filter(chosen), "ms": event_times.filter(chosen)})
@@ -75,15 +68,8 @@ class ArrowRecordContent:
     ) -> tuple[UnreadableEventTime, ...]:
         columns = top_level([RECORD_KEY, shape.require_event_time_field(self.storage.root)])
         unreadable = list[UnreadableEventTime]()
-        for part in iter_log_records(
-            self.storage,
-            [(log.path, log.size)],
-            shape,
-            blocks,
-            columns,
-            is_strict=False,
-            is_wanted=lambda times: times.unreadable_records > 0,
-        ):
+        cursor = LogCursor(self.storage, [(log.path, log.size)], blocks, is_strict=False)
+        for part in cursor.parts(shape, columns, lambda times: times.unreadable_records > 0):
             unreadable += unreadable_in(log.path, part, shape, limit - len(unreadable))
             if len(unreadable) == limit:
                 break
@@ -98,21 +84,22 @@ class ArrowRecordContent:
         threshold_ms, columns = split.threshold_ms, merge_columns(shape)
         if threshold_ms is not None and shape.event_time_field is not None:
             columns = top_level([*columns, shape.event_time_field])
-        reader = BlockReader(self.storage, shape, columns)
         sides: dict[bool, list[pa.Table]] = {True: [], False: []}
-        counting = counting_blocks(self.storage, [(log.path, log.size) for log in logs], blocks, is_strict=True)
-        for placed, part in reader.read_each(counting):
+        cursor = LogCursor(self.storage, [(log.path, log.size) for log in logs], blocks, is_strict=True)
+        for placed, part in cursor.placed_parts(shape, columns):
             is_merged = placed.path in merged_paths
             versions = versions_of_block(part, shape.ordering_fields, is_partial=shape.partial_update is not None)
             if threshold_ms is not None and not is_merged and placed.path not in split.above:
                 is_early = pa.array(is_before(event_times_of(part, shape), threshold_ms))
                 versions = versions.set_column(versions.num_columns - 1, "is_early", is_early)
             sides[is_merged].append(versions)
-        left, right = (all_versions(sides[is_merged], reader.ordering_type) for is_merged in (True, False))
+        types = {field.name: field.type.arrow for field in table_fields(shape.schema)}
+        ordering = ordering_type(shape.ordering_fields, types)
+        left, right = (all_versions(sides[is_merged], ordering) for is_merged in (True, False))
         keys = common_keys(left, right, only_deleted=only_deleted)
         if not len(keys):
             return ()
-        base = all_versions(_base_versions(self.storage, split.base_path, shape, keys), reader.ordering_type)
+        base = all_versions(_base_versions(self.storage, split.base_path, shape, keys), ordering)
         return histories(keys, base, of_keys(left, keys), of_keys(right, keys))
 
     def doubled_key(self, base_path: str, shape: RecordShape) -> str | None:

@@ -125,10 +125,8 @@ class PlacedBlock:
             yield content
 
 
-def read_headers(
-    storage: Storage, path: str, size: int, *, is_strict: bool, log_number: int = 0
-) -> Iterator[PlacedBlock]:
-    """The blocks of one log file up to `size`, without large contents. A torn block raises if strict, otherwise is CORRUPT.
+def read_headers(storage: Storage, path: str, size: int, log_number: int = 0) -> Iterator[PlacedBlock]:
+    """The blocks of one log file up to `size`, without large contents. A torn block is CORRUPT.
 
     Bytes after `size` were appended after the listing and are not read. Raises MissingFileError, and CorruptLogBlockError
     if the file is shorter.
@@ -136,12 +134,12 @@ def read_headers(
     is_large = size > WHOLE_FILE_BYTES  # a smaller one is read as a whole from any storage
     whole_bytes = REMOTE_WHOLE_FILE_BYTES if is_large and storage.is_remote else WHOLE_FILE_BYTES
     ranges = ReadAhead(partial(storage.read_range, path), size, whole_bytes)
-    for block in read_headers_of(ranges, path, size, is_strict=is_strict):
+    for block in read_headers_of(ranges, path, size, is_strict=False):
         yield PlacedBlock(path, log_number, block, ranges.held(block.content_offset, block.content_length))
 
 
 def read_headers_of(ranges: ReadRange, path: str, size: int, *, is_strict: bool) -> Iterator[LogBlock]:
-    """The blocks of a log file whose bytes `ranges` returns, with all contents unread."""
+    """The blocks of a log file whose bytes `ranges` returns, with all contents unread. A torn block raises if strict."""
 
     def read(offset: int, length: int) -> bytes:
         data = ranges(offset, length)
@@ -163,7 +161,7 @@ def counting_blocks(
 
     def headers_of(number: int) -> Sequence[PlacedBlock]:
         path, size = logs[number]
-        return list(read_headers(storage, path, size, is_strict=False, log_number=number))
+        return list(read_headers(storage, path, size, number))
 
     def is_wanted(placed: PlacedBlock) -> bool:
         if placed.block.block_type is BlockType.CORRUPT:

@@ -16,7 +16,7 @@ from typing import Any, Final
 import fastavro
 import pyarrow as pa
 
-from eventide_adapters.format.encoding.columns.arrow_numpy import ArrowType, of_list
+from eventide_adapters.format.encoding.columns.arrow_numpy import ArrowArray, ArrowType, of_list
 from eventide_adapters.format.slice.log_file.delete_block_kryo import read_kryo_deletes
 from eventide_adapters.format.timeline.container import schema_definition
 from eventide_core.errors import RecordDecodeError, UnsupportedLogFormatError, UnsupportedTableError
@@ -49,7 +49,7 @@ _WRAPPERS: Final[tuple[tuple[Callable[[ArrowType], bool], tuple[str, ...]], ...]
 _MISFITS = (EOFError, IndexError, KeyError, OverflowError, TypeError, ValueError, MemoryError, ArithmeticError)
 
 
-def decode_delete_block(content: bytes, ordering: ArrowType, place: str) -> "tuple[pa.Array[Any], pa.Array[Any]]":
+def decode_delete_block(content: bytes, ordering: ArrowType, place: str) -> tuple[ArrowArray, ArrowArray]:
     """The keys, and their ordering values in the type of `ordering_values`, null for natural order; in the block's order.
 
     `place` names the block in errors. Raises RecordDecodeError for invalid content, UnsupportedLogFormatError for another
@@ -72,7 +72,7 @@ def decode_delete_block(content: bytes, ordering: ArrowType, place: str) -> "tup
         ) from error
 
 
-def encode_delete_block(instant: str, partition: str, keys: Sequence[str], orderings: "pa.Array[Any]") -> bytes:
+def encode_delete_block(instant: str, partition: str, keys: Sequence[str], orderings: ArrowArray) -> bytes:
     """A whole DELETE block of that instant; `orderings` as in `decode_delete_block`."""
     records = [
         {"recordKey": key, "partitionPath": partition, "orderingVal": value}
@@ -170,7 +170,7 @@ def _storage_type(ordering: ArrowType) -> ArrowType:
     return ordering
 
 
-def _column(values: list[Any], ordering: ArrowType) -> "pa.Array[Any]":
+def _column(values: list[Any], ordering: ArrowType) -> ArrowArray:
     """The results of `_ordering_value` as a column; None becomes null."""
     if pa.types.is_struct(ordering):
         fields: list[list[Any]] = [[] for _ in ordering]
@@ -180,11 +180,11 @@ def _column(values: list[Any], ordering: ArrowType) -> "pa.Array[Any]":
         columns = [_column(column, field.type) for column, field in zip(fields, ordering, strict=True)]
         mask = pa.array([value is None for value in values], pa.bool_())
         return pa.StructArray.from_arrays(columns, [field.name for field in ordering], mask=mask)
-    column: pa.Array[Any] = of_list(values, _storage_type(ordering))
+    column: ArrowArray = of_list(values, _storage_type(ordering))
     return column if column.type == ordering else column.view(ordering)
 
 
-def _wrapped_column(orderings: "pa.Array[Any]", *, is_in_array: bool = False) -> list[Any]:
+def _wrapped_column(orderings: ArrowArray, *, is_in_array: bool = False) -> list[Any]:
     """Each ordering value in Avro's form; the int 0 for null."""
     if isinstance(orderings, pa.StructArray):
         rows = zip(*(_wrapped_column(field, is_in_array=True) for field in orderings.flatten()), strict=True)

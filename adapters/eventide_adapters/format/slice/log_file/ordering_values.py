@@ -13,7 +13,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.encoding.columns.arrow_numpy import Flags, Numbers, null_flags, to_arrow, to_numbers
+from eventide_adapters.format.encoding.columns.arrow_numpy import (
+    ArrowArray,
+    Flags,
+    Numbers,
+    null_flags,
+    to_arrow,
+    to_numbers,
+)
 from eventide_adapters.format.encoding.columns.field_path import column_at, type_at
 from eventide_core.errors import UnsupportedTableError
 
@@ -37,15 +44,15 @@ def ordering_type(fields: Sequence[str], types: Mapping[str, pa.DataType]) -> pa
     return pa.struct([pa.field(name, kind) for name, kind in kinds.items()])
 
 
-def orderings_of(records: pa.RecordBatch, fields: Sequence[str]) -> "pa.Array[Any]":
+def orderings_of(records: pa.RecordBatch, fields: Sequence[str]) -> ArrowArray:
     """The ordering values of records that have these fields."""
     if not fields:
         return pa.nulls(len(records))
-    columns: list[pa.Array[Any]] = [column_at(records, name) for name in fields]
+    columns: list[ArrowArray] = [column_at(records, name) for name in fields]
     return columns[0] if len(columns) == 1 else pa.StructArray.from_arrays(columns, list(fields))
 
 
-def ordering_of_fields(values: "pa.Array[Any]", fields: Sequence[str], name: str) -> "pa.Array[Any]":
+def ordering_of_fields(values: ArrowArray, fields: Sequence[str], name: str) -> ArrowArray:
     """The values of one field of the ordering values."""
     if len(fields) == 1:
         return values
@@ -53,7 +60,7 @@ def ordering_of_fields(values: "pa.Array[Any]", fields: Sequence[str], name: str
     return values.flatten()[list(fields).index(name)]
 
 
-def ranks(values: "pa.Array[Any]") -> Numbers:
+def ranks(values: ArrowArray) -> Numbers:
     """Numbers in the order of the values; the lowest number for null."""
     if pa.types.is_null(values.type):
         return np.zeros(len(values), np.int64)
@@ -71,13 +78,13 @@ def ranks(values: "pa.Array[Any]") -> Numbers:
     return to_numbers(numbers, LEAST)
 
 
-def common_ranks(one: "pa.Array[Any]", other: "pa.Array[Any]") -> tuple[Numbers, Numbers]:
+def common_ranks(one: ArrowArray, other: ArrowArray) -> tuple[Numbers, Numbers]:
     """The ranks of two columns of one type, comparable across the columns."""
     both = ranks(pa.concat_arrays([one, other]))
     return both[: len(one)], both[len(one) :]
 
 
-def later_wins(earlier: "pa.Array[Any]", later: "pa.Array[Any]", is_natural_delete: Flags) -> Flags:
+def later_wins(earlier: ArrowArray, later: ArrowArray, is_natural_delete: Flags) -> Flags:
     """Of pairs of versions, whether the later one stays if event time orders them. On a tie, it does.
 
     `is_natural_delete`: one of the two is a delete in natural order; then the later one stays, too.
@@ -99,7 +106,7 @@ def _ranks_of_fields(values: pa.StructArray) -> Numbers:
     return numbers
 
 
-def comparable(values: "pa.Array[Any]") -> Any:
+def comparable(values: ArrowArray) -> Any:
     """The values in a form that Arrow orders as Hudi does: floats become integers in Java's total order."""
     if not pa.types.is_floating(values.type):
         return values

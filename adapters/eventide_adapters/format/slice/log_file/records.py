@@ -10,7 +10,7 @@ another and have one schema are decoded together, as the many that a stream writ
 """
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -23,12 +23,12 @@ import pyarrow.compute as pc
 
 from eventide_adapters.format.encoding.avro.column_resolution import check_columns, resolve_columns
 from eventide_adapters.format.encoding.avro.decode import DECODED_BYTES, count_of_whole, iter_avro_block, join_contents
-from eventide_adapters.format.encoding.avro.event_time_properties import event_times_in_header, without_event_times
+from eventide_adapters.format.encoding.avro.event_time_properties import without_event_times
 from eventide_adapters.format.encoding.avro.reading_limits import check_parquet, is_lack_of_resources, within_memory
 from eventide_adapters.format.encoding.avro.schema import AvroField, record_fields, table_fields
-from eventide_adapters.format.encoding.columns.arrow_numpy import to_arrow, to_flags, to_texts
+from eventide_adapters.format.encoding.columns.arrow_numpy import ArrowArray, to_arrow, to_flags, to_texts
 from eventide_adapters.format.slice.base_file.virtual_key import with_record_keys
-from eventide_adapters.format.slice.log_file.blocks import PlacedBlock, counting_blocks
+from eventide_adapters.format.slice.log_file.blocks import PlacedBlock
 from eventide_adapters.format.slice.log_file.delete_block import decode_delete_block
 from eventide_adapters.format.slice.log_file.ordering_values import ordering_type, orderings_of
 from eventide_core.access.requests import AHEAD_BYTES_MAX, responses
@@ -41,9 +41,7 @@ from eventide_core.errors import (
 )
 from eventide_core.ports import Storage
 from eventide_core.table.files.log_block import BlockType, HeaderKey
-from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.records.column_names import FileColumns
-from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.records.record_shape import RecordShape, refusal_of_partial_updates
 from eventide_core.table.records.schema import IS_DELETED, RECORD_KEY, AvroSchema
 
@@ -66,11 +64,11 @@ class DataBlock:
     absent: frozenset[str] | None = None
 
     @property
-    def keys(self) -> "pa.Array[Any]":
+    def keys(self) -> ArrowArray:
         """The record keys, if their column is among those requested."""
         return self.records.column(RECORD_KEY)
 
-    def filter(self, mask: "pa.Array[Any]") -> "DataBlock":
+    def filter(self, mask: ArrowArray) -> "DataBlock":
         """The records for which the mask is true."""
         return replace(self, records=self.records.filter(mask))
 
@@ -85,46 +83,17 @@ class DeleteBlock:
     """
 
     instant: str
-    keys: "pa.Array[Any]"
-    orderings: "pa.Array[Any]"
+    keys: ArrowArray
+    orderings: ArrowArray
     is_first: bool = True
 
-    def filter(self, mask: "pa.Array[Any]") -> "DeleteBlock":
+    def filter(self, mask: ArrowArray) -> "DeleteBlock":
         """The deletes for which the mask is true."""
         return replace(self, keys=self.keys.filter(mask), orderings=self.orderings.filter(mask))
 
 
 LogPart: TypeAlias = DataBlock | DeleteBlock
 """A block, or a part of one."""
-
-
-def iter_log_records(
-    storage: Storage,
-    logs: Sequence[tuple[str, int]],
-    shape: RecordShape,
-    blocks: BlockFilter,
-    columns: Sequence[str] | None,
-    *,
-    is_strict: bool,
-    is_wanted: Callable[[EventTimeRange], bool] | None = None,
-) -> Iterator[LogPart]:
-    """The records and deletes of the blocks that count, in reader order.
-
-    If `columns` is None, returns all columns, with Hudi's meta fields first. `logs` are (path, size) of one slice in
-    reader order. A block whose header states its range of event times is read only if `is_wanted` is true for the range.
-    Raises MissingFileError, CorruptLogBlockError (for a torn block, only if strict), RecordDecodeError,
-    UnsupportedLogFormatError, UnsupportedTableError.
-    """
-    counting: Iterable[PlacedBlock] = counting_blocks(storage, logs, blocks, is_strict=is_strict)
-    if is_wanted is not None:
-        counting = (placed for placed in counting if _may_be_wanted(placed, shape, is_wanted))
-    for _, part in BlockReader(storage, shape, columns).read_each(counting):
-        yield part
-
-
-def _may_be_wanted(placed: PlacedBlock, shape: RecordShape, is_wanted: Callable[[EventTimeRange], bool]) -> bool:
-    times = event_times_in_header(placed.block, shape.event_time_source)
-    return times is None or is_wanted(times)
 
 
 def _together(blocks: Iterable[PlacedBlock]) -> Iterator[list[PlacedBlock]]:
@@ -353,7 +322,7 @@ class BlockReader:
     def _deletes(self, instant: str, records: pa.RecordBatch) -> DeleteBlock:
         return self._delete_block(instant, records.column(RECORD_KEY), orderings_of(records, self._ordering))
 
-    def _delete_block(self, instant: str, keys: "pa.Array[Any]", orderings: "pa.Array[Any]") -> DeleteBlock:
+    def _delete_block(self, instant: str, keys: ArrowArray, orderings: ArrowArray) -> DeleteBlock:
         return DeleteBlock(instant, keys, orderings if self._orders_deletes else pa.nulls(len(keys), orderings.type))
 
 

@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventide_adapters.format.encoding.avro.schema import table_fields
-from eventide_adapters.format.encoding.columns.arrow_numpy import Flags, Numbers, to_arrow
+from eventide_adapters.format.encoding.columns.arrow_numpy import ArrowArray, Flags, Numbers, to_arrow
 from eventide_adapters.format.encoding.columns.field_path import top_level
 from eventide_adapters.format.encoding.parquet.dictionary_columns import in_columns, with_dictionaries
 from eventide_adapters.format.slice.log_file.ordering_values import later_wins, orderings_of
@@ -54,11 +54,11 @@ class Tombstones:
     of the write whose block has the delete.
     """
 
-    keys: "pa.Array[Any]"
-    orderings: "pa.Array[Any]"
+    keys: ArrowArray
+    orderings: ArrowArray
     instants: tuple[str, ...]
 
-    def filter(self, mask: "pa.Array[Any]") -> "Tombstones":
+    def filter(self, mask: ArrowArray) -> "Tombstones":
         """The tombstones for which the mask is true."""
         instants = tuple(i for i, is_kept in zip(self.instants, mask.to_pylist(), strict=True) if is_kept)
         return Tombstones(self.keys.filter(mask), self.orderings.filter(mask), instants)

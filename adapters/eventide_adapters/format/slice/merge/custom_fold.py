@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from eventide_adapters.format.encoding.columns.arrow_numpy import Flags, Numbers
+from eventide_adapters.format.encoding.columns.arrow_numpy import ArrowArray, Flags, Numbers
 from eventide_adapters.format.slice.log_file.ordering_values import later_wins, orderings_of
 from eventide_adapters.format.slice.merge.record_mergers import merge_rows
 from eventide_core.table.records.custom_merger import CustomMerger
@@ -32,7 +32,7 @@ class CustomFold:
     """
 
     last: Numbers
-    orderings: "pa.Array[Any]"
+    orderings: ArrowArray
     row: Numbers
     data: pa.Table
 
@@ -40,7 +40,7 @@ class CustomFold:
 def fold_custom(
     codes: Numbers,
     key_count: int,
-    orderings: "pa.Array[Any]",
+    orderings: ArrowArray,
     is_natural_delete: Flags,
     row: Numbers,
     data: pa.Table,
@@ -111,7 +111,7 @@ def _take(first: pa.Table, second: pa.Table, places: Numbers) -> pa.Table:
     return both.combine_chunks().take(np.argsort(np.argsort(is_second, kind="stable")))
 
 
-def _values(ordered: pa.Table) -> "pa.Array[Any]":
+def _values(ordered: pa.Table) -> ArrowArray:
     column: Any = ordered.column(_ORDERING)
-    values: pa.Array[Any] = column.combine_chunks()
+    values: ArrowArray = column.combine_chunks()
     return values

@@ -19,10 +19,16 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.encoding.columns.arrow_numpy import Flags, Numbers, to_arrow, to_numbers
+from eventide_adapters.format.encoding.columns.arrow_numpy import (
+    ArrowArray,
+    ArrowChunks,
+    Flags,
+    Numbers,
+    to_arrow,
+    to_numbers,
+)
 
 Prints = npt.NDArray[np.uint64]
 TablePlaces = npt.NDArray[np.int32]
@@ -45,12 +51,12 @@ class KeyTable:
     The number of a key is its place in `keys`, an Arrow array in order of first appearance.
     """
 
-    keys: "pa.Array[Any]"
+    keys: ArrowArray
     _table: "_Slots | None" = field(default=None, init=False)
     _is_exact_only: bool = field(default=False, init=False)
 
     @classmethod
-    def numbered(cls, keys: "pa.ChunkedArray[Any]") -> "tuple[KeyTable, Numbers]":
+    def numbered(cls, keys: ArrowChunks) -> "tuple[KeyTable, Numbers]":
         """An index of the distinct ones of these keys, in order of their first appearance, and each key's place in it.
 
         The keys are not null.
@@ -70,7 +76,7 @@ class KeyTable:
         encoded: Any = keys.combine_chunks().dictionary_encode()
         return cls(encoded.dictionary), to_numbers(encoded.indices).astype(np.int64)
 
-    def find(self, keys: "pa.Array[Any]") -> TablePlaces:
+    def find(self, keys: ArrowArray) -> TablePlaces:
         """The place of each of these keys in the index; -1 for a missing key and for null."""
         if not self._is_exact_only and 0 < len(keys) < _ASKED_SHARE_MAX * len(self.keys):
             if self._table is None:
@@ -82,7 +88,7 @@ class KeyTable:
         exact: Any = pc.index_in(keys, value_set=self.keys)
         return to_numbers(exact, -1)
 
-    def _are_same(self, keys: "pa.Array[Any]", places: TablePlaces) -> bool:
+    def _are_same(self, keys: ArrowArray, places: TablePlaces) -> bool:
         rows = np.flatnonzero(places >= 0)
         is_same: Any = pc.equal(keys.take(to_arrow(rows)), self.keys.take(to_arrow(places[rows])))
         return bool(is_same.true_count == len(rows))
@@ -166,7 +172,7 @@ def _first_slots(prints: Prints, count: int) -> Numbers:
     return (prints >> np.uint64(65 - count.bit_length())).astype(np.int64)
 
 
-def _prints_of(keys: "pa.Array[Any]") -> Prints:
+def _prints_of(keys: ArrowArray) -> Prints:
     _, bounds, data = (memoryview(b"" if buffer is None else buffer) for buffer in keys.buffers())
     offsets = np.frombuffer(bounds, np.int32)[keys.offset : keys.offset + len(keys) + 1].astype(np.int64)
     lengths = np.diff(offsets)

@@ -7,12 +7,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventide_adapters.format.encoding.columns.arrow_numpy import to_arrow
+from eventide_adapters.format.encoding.columns.arrow_numpy import ArrowArray, to_arrow
 from eventide_adapters.format.encoding.columns.event_times import event_times_ms
+from eventide_adapters.format.slice.log_file.cursor import LogCursor
 from eventide_adapters.format.slice.log_file.delete_block import encode_delete_block
 from eventide_adapters.format.slice.log_file.event_times import event_times_of, is_before
 from eventide_adapters.format.slice.log_file.ordering_values import common_ranks, orderings_of
-from eventide_adapters.format.slice.log_file.records import DataBlock, LogPart, iter_log_records
+from eventide_adapters.format.slice.log_file.records import DataBlock, LogPart
 from eventide_adapters.format.slice.merge.base_merge import Tombstones, merge_columns
 from eventide_core.ports import MergeTask, Storage
 from eventide_core.table.records.event_time import EventTimeRange
@@ -31,7 +32,7 @@ class EarlyRecords:
         self._storage, self._task, self._columns = storage, task, columns
         self.uncompacted_from_ms: dict[str, int | None] = {}
         self.parts = 0
-        self.live: list[tuple[pa.Array[Any], pa.Array[Any]]] = []
+        self.live: list[tuple[ArrowArray, ArrowArray]] = []
 
     def __iter__(self) -> Iterator[LogPart]:
         for left in self._task.op.left_overs:
@@ -40,7 +41,7 @@ class EarlyRecords:
 
     def _before(self, threshold_ms: int, path: str, size: int) -> Iterator[LogPart]:
         """The records of one log file before the threshold."""
-        shape, blocks = self._task.shape, self._task.blocks
+        shape = self._task.shape
         self.uncompacted_from_ms[path] = None
 
         def has_early(times: EventTimeRange) -> bool:
@@ -48,9 +49,8 @@ class EarlyRecords:
                 self._leave(path, times.min_ms)
             return times.starts_before(threshold_ms)
 
-        for part in iter_log_records(
-            self._storage, [(path, size)], shape, blocks, self._columns, is_strict=True, is_wanted=has_early
-        ):
+        cursor = LogCursor(self._storage, [(path, size)], self._task.blocks, is_strict=True)
+        for part in cursor.parts(shape, self._columns, has_early):
             times = event_times_of(part, shape)
             is_early = is_before(times, threshold_ms)
             self._leave(path, pc.min(times.filter(pa.array(~is_early))).as_py())
@@ -80,7 +80,7 @@ def contradicted(storage: Storage, task: MergeTask, tombstones: Tombstones, earl
     if task.op.carried_name is None or len(tombstones.keys) == 0:
         return tombstones.filter(to_arrow(np.zeros(len(tombstones.keys), np.bool_)))
     last_ms = _last_event_time(task, tombstones)
-    met: list[pa.Array[Any]] = []
+    met: list[ArrowArray] = []
     is_merged_early = any(left.threshold_ms is not None for left in task.op.left_overs)
     has_met_all = is_merged_early and last_ms is not None and all(left.new_name for left in task.op.left_overs)
     for keys, orderings in early.live if has_met_all else _live_records(storage, task, last_ms):
@@ -112,21 +112,14 @@ def _last_event_time(task: MergeTask, tombstones: Tombstones) -> int | None:
     return pc.max(event_times_ms(tombstones.orderings, task.shape.event_time_texts)).as_py()
 
 
-def _live_records(
-    storage: Storage, task: MergeTask, last_ms: int | None
-) -> "Iterator[tuple[pa.Array[Any], pa.Array[Any]]]":
+def _live_records(storage: Storage, task: MergeTask, last_ms: int | None) -> Iterator[tuple[ArrowArray, ArrowArray]]:
     """Keys and ordering values of the left-overs' live records, block by block, up to an event time."""
     shape: RecordShape = task.shape
     assert shape.ordering_fields, "tombstones without an ordering field"
     logs = [(left.log_file.path, left.log_file.size) for left in task.op.left_overs]
-    for part in iter_log_records(
-        storage,
-        logs,
-        shape,
-        task.blocks,
-        merge_columns(shape),
-        is_strict=True,
-        is_wanted=lambda times: last_ms is None or times.starts_before(last_ms + 1),
+    cursor = LogCursor(storage, logs, task.blocks, is_strict=True)
+    for part in cursor.parts(
+        shape, merge_columns(shape), lambda times: last_ms is None or times.starts_before(last_ms + 1)
     ):
         if isinstance(part, DataBlock):
             yield part.keys, orderings_of(part.records, shape.ordering_fields)

@@ -19,12 +19,20 @@ If records lack columns, `partial_fold` determines the versions that a row consi
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, assert_never
+from typing import Final, assert_never
 
 import numpy as np
 import pyarrow as pa
 
-from eventide_adapters.format.encoding.columns.arrow_numpy import Flags, Numbers, empty_array, null_flags, to_arrow
+from eventide_adapters.format.encoding.columns.arrow_numpy import (
+    ArrowArray,
+    ArrowChunks,
+    Flags,
+    Numbers,
+    empty_array,
+    null_flags,
+    to_arrow,
+)
 from eventide_adapters.format.slice.log_file.ordering_values import LEAST, ordering_type, orderings_of, ranks
 from eventide_adapters.format.slice.log_file.records import DataBlock, DeleteBlock, LogPart
 from eventide_adapters.format.slice.merge.custom_fold import fold_custom
@@ -56,7 +64,7 @@ class FoldedLogFiles:
     """
 
     index: KeyTable
-    orderings: "pa.Array[Any]"
+    orderings: ArrowArray
     is_natural_delete: Flags
     row_of: Numbers
     rows: pa.Table
@@ -67,14 +75,14 @@ class FoldedLogFiles:
     lacking: Mapping[str, Flags] = field(default_factory=dict[str, Flags])
 
     @property
-    def keys(self) -> "pa.Array[Any]":
+    def keys(self) -> ArrowArray:
         return self.index.keys
 
     @property
     def is_delete(self) -> Flags:
         return self.row_of < 0
 
-    def without_partial(self) -> "tuple[FoldedLogFiles, pa.Array[Any]]":
+    def without_partial(self) -> "tuple[FoldedLogFiles, ArrowArray]":
         """The fold without the keys whose winners lack columns, which a merge leaves out; and those keys."""
         lacks = np.zeros(len(self.rows), np.bool_)
         for flags in self.lacking.values():
@@ -144,8 +152,8 @@ class _Log:
     `row` is a record's place in `data`, -1 for a delete. `lacking`, by column, is indexed by the rows of `data`.
     """
 
-    keys: "pa.ChunkedArray[Any]"
-    orderings: "pa.Array[Any]"
+    keys: ArrowChunks
+    orderings: ArrowArray
     is_natural_delete: Flags
     row: Numbers
     block_of: Numbers
@@ -156,8 +164,8 @@ class _Log:
     @classmethod
     def of(cls, blocks: Sequence[LogPart], schema: pa.Schema, shape: RecordShape) -> "_Log":
         kind = ordering_type(shape.ordering_fields, {field.name: field.type for field in schema})
-        keys: list[pa.Array[Any]] = [empty_array(schema.field(RECORD_KEY).type)]
-        parts: list[pa.Array[Any]] = [empty_array(kind)]
+        keys: list[ArrowArray] = [empty_array(schema.field(RECORD_KEY).type)]
+        parts: list[ArrowArray] = [empty_array(kind)]
         data: list[pa.RecordBatch] = []
         for block in blocks:
             keys.append(block.keys)
@@ -250,7 +258,7 @@ class _Log:
         log = self._of_winners(index.keys, fold.winner, rows.combine_chunks(), _record_places(is_live))
         return replace(log, lacking=lacking)
 
-    def _of_winners(self, keys: "pa.Array[Any]", winner: Numbers, rows: pa.Table, row_of: Numbers) -> "_Log":
+    def _of_winners(self, keys: ArrowArray, winner: Numbers, rows: pa.Table, row_of: Numbers) -> "_Log":
         return _Log(
             keys=pa.chunked_array([keys]),
             orderings=self.orderings.take(to_arrow(winner)),

@@ -28,8 +28,7 @@ from eventide_adapters.format.slice.base_file.parquet import (
     read_base_and_footer,
     read_footer,
 )
-from eventide_adapters.format.slice.log_file.blocks import counting_blocks
-from eventide_adapters.format.slice.log_file.records import BlockReader
+from eventide_adapters.format.slice.log_file.cursor import LogCursor
 from eventide_adapters.format.slice.log_file.writer import encode_change_log
 from eventide_adapters.format.slice.merge.base_merge import ChangedRows, SliceMerge
 from eventide_adapters.format.slice.merge.left_overs import EarlyRecords, contradicted, encode_carried
@@ -65,22 +64,21 @@ class ArrowSliceMerger:
         fields = [field for field in table_fields(task.shape.schema) if field.name != FILE_NAME]
         names = [field.name for field in fields]
         early = EarlyRecords(self.storage, task, names)
-        logs = [(log.path, log.size) for log in op.compacted]
+        cursor = LogCursor(self.storage, [(log.path, log.size) for log in op.compacted], task.blocks, is_strict=True)
         schema = pa.schema([field.arrow for field in fields])
         changes = None if op.change_log_path is None else ChangedRows()
         # From a server, the base file's first batch is read while the log files are: both wait for responses.
         with Threads(1) if self.storage.is_remote else nullcontext() as thread:
             opening = None if thread is None else thread.submit(self._begin_base, task, fields)
-            blocks = counting_blocks(self.storage, logs, task.blocks, is_strict=True)
-            merged = BlockReader(self.storage, task.shape, names).read_each(blocks)
-            folded = FoldedLogFiles.of(itertools.chain((part for _, part in merged), early), schema, task.shape)
+            parts = itertools.chain(cursor.parts(task.shape, names), early)
+            folded = FoldedLogFiles.of(parts, schema, task.shape)
             footer, base = self._open_base(task, fields) if opening is None else opening.result()
         merge = SliceMerge(
             folded,
             task.shape,
             changes=changes,
             early_parts=early.parts,
-            meets_all_of_key=not op.left_overs and are_positions_known(op.base_path, blocks),
+            meets_all_of_key=not op.left_overs and are_positions_known(op.base_path, cursor.blocks),
         )
         deletes = int(np.count_nonzero(merge.folded.is_delete))
         if deletes and op.rests_on_no_deletes:

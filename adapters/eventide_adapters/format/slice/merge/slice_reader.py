@@ -16,8 +16,7 @@ from eventide_adapters.format.encoding.avro.vector_type import shown
 from eventide_adapters.format.encoding.parquet.dictionary_columns import dictionary_fields, in_columns
 from eventide_adapters.format.encoding.parquet.threads import slice_at_work
 from eventide_adapters.format.slice.base_file.parquet import BaseFooter, read_base
-from eventide_adapters.format.slice.log_file.blocks import counting_blocks
-from eventide_adapters.format.slice.log_file.records import BlockReader
+from eventide_adapters.format.slice.log_file.cursor import LogCursor
 from eventide_adapters.format.slice.merge.base_merge import SliceMerge, merge_columns
 from eventide_adapters.format.slice.merge.log_fold import FoldedLogFiles
 from eventide_adapters.format.slice.merge.positions import are_positions_known
@@ -110,13 +109,13 @@ class ArrowSliceReader:
             yield from base
             return
         schema = pa.schema([field.arrow for field in fields])
-        blocks = counting_blocks(self.storage, logs, slice_read.blocks, is_strict=False)
-        parts = (part for _, part in BlockReader(self.storage, shape, schema.names).read_each(blocks))
+        cursor = LogCursor(self.storage, logs, slice_read.blocks, is_strict=False)
+        parts = cursor.parts(shape, schema.names)
         folded = FoldedLogFiles.of(sought.of_keys(parts) if sought is not None and has_keys else parts, schema, shape)
         whole, partial = slice_read.whole, folded.keys.slice(0, 0)
         if whole is not None:
             folded, partial = folded.without_partial()
-        merge = SliceMerge(folded, shape, meets_all_of_key=are_positions_known(path, blocks))
+        merge = SliceMerge(folded, shape, meets_all_of_key=are_positions_known(path, cursor.blocks))
         for table in merge.batches(base):
             for batch in table.to_batches():
                 yield of_commits(in_columns(batch, schema), slice_read.commit_times)

@@ -2,8 +2,8 @@
 
 A slice that is only a base file: the row groups that the footer excludes (base_file/row_groups.py).
 
-A slice with log files, if the filter names record keys: a merge is by key, so of the log files' records and deletes those
-of other keys take no part, and neither do row groups without these keys. By any other column, no row group may be left out:
+A slice with log files, if the filter names record keys: a merge is by key, so the log files' records and deletes of
+other keys take no part, and neither do row groups without these keys. By any other column, no row group may be left out:
 a version in it may win against one in a log file. Only the whole slice is, if neither its base file nor a block of its log
 files has a version that the filter keeps. Then no version that wins is one. The blocks of eventide state their event times;
 blocks of other columns, of other writers, or of partial updates exclude nothing. Deletes bring no row.
@@ -11,7 +11,7 @@ blocks of other columns, of other writers, or of partial updates exclude nothing
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -32,7 +32,6 @@ from eventide_core.table.records.schema import META_FIELDS, RECORD_KEY
 
 _PER_SECOND: Final = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _DAY_MS: Final = 86_400_000
-_Said: TypeAlias = list[pc.Expression]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +101,7 @@ class Sought:
         return False
 
 
-def _conditions(name: str, kind: ArrowType, times: EventTimeRange) -> _Said | None:
+def _conditions(name: str, kind: ArrowType, times: EventTimeRange) -> list[pc.Expression] | None:
     """Conditions of which each row with such an event time meets one. None if nothing is known.
 
     A millisecond is added on both sides, and a number of days or seconds, because times were rounded.

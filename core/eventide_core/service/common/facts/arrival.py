@@ -4,21 +4,21 @@ A marker states that commits of a table name sources: without it, no archived co
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
+from eventide_core.access.files import is_marked
 from eventide_core.action.freshness.arrival import held, with_arrival
 from eventide_core.action.freshness.freshness import Freshness
 from eventide_core.action.freshness.watermark_view import PublishedView
 from eventide_core.config import IDLE_SOURCES, Options, duration_of
-from eventide_core.errors import EventideError, MissingFileError
-from eventide_core.ports import ArrivalSource, CountRows, SourceQuestion, StatedCommit, Storage
+from eventide_core.errors import EventideError
+from eventide_core.ports import ArrivalSource, CountRows, SourceQuestion, StatedCommit
 from eventide_core.service.common.facts.moments import epoch_ms_of
 from eventide_core.service.common.state.said_of_sources import Said
 from eventide_core.service.common.state.table import TableState
 from eventide_core.service.common.state.table_files import TableFiles
-from eventide_core.table.files.own_file import decoded_own, encoded_own
+from eventide_core.table.files.own_file import encoded_own
 from eventide_core.table.settings.declared_sources import IDLE, STATED, TABLE, DeclaredSource, sources_for
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.archived_timeline import END_OF_TIME
@@ -181,18 +181,8 @@ def mark_sources(files: TableFiles, extra_metadata: Iterable[str]) -> bool:
     """
     if not any(key.startswith((SOURCE_PREFIX, STATEMENT_PREFIX)) for key in extra_metadata):
         return False
-    if not _is_marked(files.storage):
+    if not is_marked(files.storage, _MARKER):
         files.storage.put_if_absent(_MARKER, encoded_own({}))
-    return True
-
-
-def _is_marked(storage: Storage) -> bool:
-    """Whether the marker exists, whatever bytes it has. Raises UnsupportedTableError for one of a later eventide."""
-    try:
-        with suppress(ValueError, RecursionError):
-            decoded_own(storage.read(_MARKER), _MARKER)
-    except MissingFileError:
-        return False
     return True
 
 
@@ -213,7 +203,7 @@ def source_notes(files: TableFiles, state: TableState) -> tuple[SourceNote, ...]
 def said_of(files: TableFiles, state: TableState) -> Said:
     """What the commits say, archived ones included where no active one repeats it. Raises CorruptTimelineError."""
     said = state.said_of_sources()
-    if any(map(_repeats_what_was_said, state.commits.values())) or not _is_marked(files.storage):
+    if any(map(_repeats_what_was_said, state.commits.values())) or not is_marked(files.storage, _MARKER):
         return said
     earlier_notes, earlier, completed, repeated_at = list[SourceNote](), list[Statement](), dict[str, str](), ""
     for write in state.archived_writes():

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
-from eventide_core.action.compaction.slice_selection import LogFacts
 from eventide_core.action.freshness.freshness import COMPLETE, NO_CUT, Freshness, freshness
 from eventide_core.config import Options
 from eventide_core.ports import LogContent, UnreadableEventTime
@@ -13,6 +12,7 @@ from eventide_core.service.common.facts.event_time_field import are_stats_proof,
 from eventide_core.service.common.facts.log_facts import LogFactsReader
 from eventide_core.service.common.state.table import TableState
 from eventide_core.table.files.file_slice import LogFile
+from eventide_core.table.files.log_facts import LogFacts
 from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.records.record_shape import RecordShape

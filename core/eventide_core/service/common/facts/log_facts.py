@@ -6,14 +6,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final, TypeVar
 
-from eventide_core.action.compaction.slice_selection import HeaderCheck, LogFacts
 from eventide_core.errors import CorruptLogBlockError, EventideError, UnsupportedTableError
-from eventide_core.ports import Engine, LogContent, LogSummary
+from eventide_core.ports import Engine, LogContent
 from eventide_core.service.common.facts.log_stats import from_stats
 from eventide_core.service.common.facts.needed_files import is_left_over_of_pending
 from eventide_core.service.common.state.table import TableState
 from eventide_core.table.files.file_slice import LogFile
 from eventide_core.table.files.log_block import torn_without_name, without_blocks
+from eventide_core.table.files.log_facts import LogFacts
 from eventide_core.table.files.read_ahead import WHOLE_FILE_BYTES
 from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.records.event_time import EventTimeRange
@@ -79,24 +79,13 @@ class LogFactsReader:
         problems: dict[str, EventideError] = {}
         blocks = state.blocks_of_slices() if unknown else state.blocks()
         for log, answer in zip(unknown, self._summarize(unknown, shape), strict=True):
-            summary = _if_whole(blocks, log, answer)
-            if isinstance(summary, EventideError):
-                if not returns_errors:
-                    raise summary
-                problems[log.path] = summary
-                continue
-            known[log.path] = LogFacts(
-                log,
-                summary.event_times,
-                summary.instants,
-                summary.delete_count,
-                summary.rolled_back,
-                HeaderCheck.OF_FILE if summary.has_torn_block else HeaderCheck.NONE,
-                summary.has_merged_block,
-                uncompacted=summary.event_times,
-                has_partial_updates=summary.has_partial_updates,
-                has_torn_bytes=summary.nameless_from is not None,
-            )
+            found = answer if isinstance(answer, EventideError) else _if_whole(blocks, answer)
+            if isinstance(found, LogFacts):
+                known[log.path] = found
+            elif returns_errors:
+                problems[log.path] = found
+            else:
+                raise found
         facts = {path: known[path] for path in wanted if path not in problems}
         for path, since in _in_base(state, facts.values(), shape.event_time_source).items():
             if (fact := facts.get(path)) is not None:
@@ -132,28 +121,27 @@ class LogFactsReader:
             raise UnsupportedTableError(refusal)
         return partly
 
-    def _summarize(self, logs: Sequence[LogFile], shape: RecordShape) -> list[LogSummary | EventideError]:
+    def _summarize(self, logs: Sequence[LogFile], shape: RecordShape) -> list[LogFacts | EventideError]:
         are_small = sum([log.size for log in logs]) <= WHOLE_FILE_BYTES * len(logs)
         engine = self.request_engine if are_small else self.engine
         summarize = partial(self.content.summarize, shape=shape)
         portions = engine.map(summarize, _portions(logs, [(log,) for log in logs]))
-        return [summary for portion in portions for summary in portion]
+        return [answer for portion in portions for answer in portion]
 
 
-def _if_whole(blocks: BlockFilter, log: LogFile, summary: LogSummary | EventideError) -> LogSummary | EventideError:
-    """The summary; an error if the log file has torn bytes that may be of a completed write, or lacks a write's blocks.
+def _if_whole(blocks: BlockFilter, fact: LogFacts) -> LogFacts | EventideError:
+    """The facts; an error if the log file has torn bytes that may be of a completed write, or lacks a write's blocks.
 
     On version 6, another log file may roll back what an archived write left.
     """
-    if isinstance(summary, EventideError):
-        return summary
-    if summary.nameless_from is not None and not blocks.is_abandoned(log.path, summary.nameless_from):
-        return CorruptLogBlockError(torn_without_name(log.path, summary.nameless_from))
-    written: Mapping[str, int] = {} if blocks.writers is None else blocks.writers.of_logs.get(log.path, {})
+    path = fact.log_file.path
+    if fact.nameless_from is not None and not blocks.is_abandoned(path, fact.nameless_from):
+        return CorruptLogBlockError(torn_without_name(path, fact.nameless_from))
+    written: Mapping[str, int] = {} if blocks.writers is None else blocks.writers.of_logs.get(path, {})
     is_final = blocks.writers is not None and blocks.writers.is_final
-    torn = {i for i in summary.torn_instants if i in blocks.completed or (is_final and blocks.accepts(i))}
-    lost = min(torn | (written.keys() - summary.instants), default=None)
-    return summary if lost is None else CorruptLogBlockError(without_blocks(log.path, 0, lost, written.get(lost, 1)))
+    torn = {i for i in fact.torn_instants if i in blocks.completed or (is_final and blocks.accepts(i))}
+    lost = min(torn | (written.keys() - fact.instants), default=None)
+    return fact if lost is None else CorruptLogBlockError(without_blocks(path, 0, lost, written.get(lost, 1)))
 
 
 def _check_blocks(

@@ -29,9 +29,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from eventide_core.action.compaction.slice_selection import HeaderCheck, LogFacts
 from eventide_core.service.common.state.table import TableState
 from eventide_core.table.files.file_slice import LogFile
+from eventide_core.table.files.log_facts import HeaderCheck, LogFacts
 from eventide_core.table.timeline.commit_metadata import (
     EVENT_TIMES_KEY,
     LOG_COMPACT,

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Mapping
 
+from eventide_core.access.block_headers import is_of_one_write, rolls_back
 from eventide_core.ports import Storage
-from eventide_core.service.common.facts.block_headers import is_of_one_write, rolls_back
 from eventide_core.service.common.state.table import TableState
 from eventide_core.service.common.state.table_files import TableFiles
 from eventide_core.table.files.file_group_write import stage_of

@@ -17,7 +17,7 @@ that, there is none, and readers list the directories.
 from collections.abc import Collection
 from typing import Final
 
-from eventide_core.access.files import remove_tree
+from eventide_core.access.files import is_marked, remove_tree
 from eventide_core.access.timeline_files import delete_each
 from eventide_core.errors import LockError
 from eventide_core.ports import Lease, MetadataTable, Storage
@@ -53,17 +53,22 @@ def drop_metadata_table(storage: Storage, lease: Lease) -> None:
 
     If the lock was lost meanwhile, others may have made another metadata table, of which files were removed: then nobody
     reads that one either. Raises LockError.
+
+    The mark that a rebuild left goes last, if there is one: the next metadata table is not the one that it is of.
     """
+    is_left = is_marked(storage, BEING_MADE)
     _unname_metadata_table(storage)
     try:
         remove_tree(storage, METADATA_DIRECTORY)
     finally:
         check_or_unname(storage, lease)
+    if is_left:
+        delete_each(storage, [BEING_MADE], lease)
 
 
 def withdraw_unfinished(storage: Storage, lease: Lease) -> None:
     """Removes what an unfinished rebuild made. Call it before files change that the metadata table would not follow."""
-    if storage.stat(BEING_MADE) is not None:
+    if is_marked(storage, BEING_MADE):
         lease.check()
         remove_tree(storage, METADATA_DIRECTORY)
         delete_each(storage, [BEING_MADE], lease)

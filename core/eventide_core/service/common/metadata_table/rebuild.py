@@ -7,7 +7,8 @@ All of it under the table lock, which every writer has to share:
 2. Drop the old metadata table (upkeep.py): its name leaves the table's settings first.
 3. Make the new one (initialization.py), after a mark that it is being made. It names the files of all completed actions,
    and those that nothing has removed yet.
-4. Check that nothing has begun since step 1, by a writer that shares no lock. If so, remove it again (BusyError).
+4. Check that nothing has begun since step 1, by a writer that shares no lock. If so, remove it again, and then the mark
+   (BusyError).
 5. Write the names of its partitions into the table's settings. From then on, it is read. If the lock was lost by then,
    others may have written without it: the names are removed again (LockError). Then remove the mark.
 
@@ -20,6 +21,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from eventide_core.access.files import discard, remove_tree
+from eventide_core.access.timeline_files import delete_each
 from eventide_core.action.metadata_table.initialization import first_instant
 from eventide_core.action.query.planner import plan_slices
 from eventide_core.cure import Cure
@@ -124,6 +126,7 @@ class MetadataRebuilder:
         lease.check()
         if not is_taken:
             remove_tree(self.files.storage, METADATA_DIRECTORY)
+        delete_each(self.files.storage, [BEING_MADE], lease)
         raise BusyError(
             f"{self.files.storage.root}: a writer that does not share the table lock has begun while the metadata table was "
             "made, so it is not used; try again beside no writer, or let all writers share the lock"

@@ -2,9 +2,9 @@
 
 1. Under the table lock: if a live process has a heartbeat, the action is busy. Otherwise, this process writes its own.
 2. The work, outside the lock.
-3. The heartbeat is removed, whether the work succeeded or failed, so that the next process continues immediately. That
-   of a process that was killed, or could not end its work for want of the lock, stays, and shows that it is dead: what it
-   made may be left.
+3. The heartbeat is removed, whether the work succeeded or failed, so that the next process continues immediately. If
+   a process was killed, or could not end its work for want of the lock, its heartbeat stays, and shows that it is dead:
+   what it made may be left.
 
 A process that is paused past its heartbeat's expiry loses the instant to the next process, and both work when it continues.
 That costs work, but no data: ownership only avoids double work. The claim of the outcome, or the completed file,

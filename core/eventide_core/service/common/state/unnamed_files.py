@@ -6,13 +6,14 @@ names log files by their slices, the commits of the blocks. Where none of them i
 """
 
 from collections.abc import Iterable
-from functools import cache, partial
+from functools import cache
 
+from eventide_core.access.block_headers import block_headers
 from eventide_core.errors import RefusedError
 from eventide_core.service.common.state.table import TableState
 from eventide_core.service.common.state.table_files import TableFiles
 from eventide_core.table.files.file_name import BaseFileName, parse_data_file
-from eventide_core.table.files.log_block import BlockType, read_blocks
+from eventide_core.table.files.log_block import BlockType
 
 
 def refuse_unnamed(files: TableFiles, state: TableState, paths: Iterable[str]) -> None:
@@ -45,5 +46,5 @@ def refuse_unnamed(files: TableFiles, state: TableState, paths: Iterable[str]) -
 def _instants(files: TableFiles, state: TableState, path: str) -> set[str]:
     """The writes of a log file's blocks with records."""
     size = next(file.size for file in state.listing if file.path == path)
-    blocks = read_blocks(partial(files.storage.read_range, path), size, path, is_strict=False)
+    blocks = block_headers(files.storage, path, size)
     return {b.instant_time for b in blocks if b.instant_time is not None and b.block_type is not BlockType.COMMAND}

@@ -17,7 +17,7 @@ from eventide_core.action.compaction.quiet_moment import (
     quiet_moment,
 )
 from eventide_core.action.compaction.request import CompactionRequest
-from eventide_core.action.compaction.slice_selection import ExactCut, LogFacts, Selection, SliceFacts, select
+from eventide_core.action.compaction.slice_selection import ExactCut, Selection, SliceFacts, select
 from eventide_core.action.compaction.strategy import EventTimeBasedCompactionStrategy
 from eventide_core.action.compaction.strategy_choice import ChosenStrategy, chosen_strategy
 from eventide_core.action.compaction.trigger import Due, Trigger, due, trigger_rule
@@ -48,6 +48,7 @@ from eventide_core.service.compaction.scheduling.settings import CompactionSetti
 from eventide_core.service.compaction.scheduling.slice_facts import SliceFactsReader
 from eventide_core.service.compaction.scheduling.split_judge import SplitJudge
 from eventide_core.table.files.file_slice import FileSlice
+from eventide_core.table.files.log_facts import LogFacts
 from eventide_core.table.records.event_time import EventTimeRange, is_ahead
 from eventide_core.table.records.record_shape import RecordShape
 from eventide_core.table.records.schema import AvroSchema

@@ -3,7 +3,7 @@
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from eventide_core.action.compaction.slice_selection import HeaderCheck, LogFacts, ReaderRules, Selection, SliceFacts
+from eventide_core.action.compaction.slice_selection import ReaderRules, Selection, SliceFacts
 from eventide_core.config import INDEX_TYPE, Options
 from eventide_core.service.common.facts.event_time_field import are_stats_proof
 from eventide_core.service.common.facts.log_facts import LogFactsReader
@@ -11,6 +11,7 @@ from eventide_core.service.common.facts.planning import is_base_file_index
 from eventide_core.service.common.state.table import TableState
 from eventide_core.service.compaction.scheduling.planned_slices import is_in_new_slice
 from eventide_core.table.files.file_slice import FileSlice
+from eventide_core.table.files.log_facts import HeaderCheck, LogFacts
 from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.records.record_shape import RecordShape
 

@@ -194,7 +194,7 @@ def test_a_default_that_is_no_value_of_its_field_is_refused() -> None:
         check_columns({}, record_fields(AvroSchema.of(table)), "block 7")
 
 
-def test_nulls_are_reported_where_a_record_has_the_field_and_not_where_the_record_itself_is_null() -> None:
+def test_a_null_field_of_a_record_is_reported_but_a_null_record_is_not() -> None:
     inner = pa.field("x", pa.int64())
     schema = table_schema({"name": "s", "type": ["null", _record({"name": "x", "type": "long"})]})
     column = pa.array([None, {"x": 1}], pa.struct([inner]))

@@ -212,7 +212,7 @@ class TestBytesThatDoNotFit:
                 b"\x01\x02\x08\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01a\x00\x00", id="a text of 2^63 - 1 bytes"
             ),
             pytest.param(b"\x01\x02\x08" + b"\xff" * 10 + b"\x01a\x00\x00", id="a number of 71 bits"),
-            pytest.param(b"\x01\x02\x08\x02\xff\x00\x00", id="a text that is no UTF-8"),
+            pytest.param(b"\x01\x02\x08\x02\xff\x00\x00", id="a text that isn't UTF-8"),
             pytest.param(b"\x01\x02\x08\x02a\x02\x00", id="an enum without that symbol"),
             pytest.param(b"", id="nothing"),
         ],

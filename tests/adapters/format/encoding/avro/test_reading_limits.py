@@ -21,7 +21,7 @@ from eventide_adapters.format.metadata_table.records.hfile import HFile
 from eventide_adapters.format.metadata_table.records.hfile_writer import HFileStyle, encode_hfile
 from eventide_adapters.format.metadata_table.records.records import decode_value
 from eventide_adapters.format.slice.base_file.parquet import read_base
-from eventide_adapters.format.slice.log_file.records import iter_log_records
+from eventide_adapters.format.slice.log_file.cursor import LogCursor
 from eventide_adapters.format.timeline.archived_lsm import LsmArchivedTimeline
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_adapters.storage.local import LocalStorage
@@ -152,7 +152,7 @@ def log_with(kind: BlockType, schema: str, content: bytes) -> MemoryStorage:
 def read_log(storage: MemoryStorage | LocalStorage, size: int, schema: str) -> None:
     shape = RecordShape(AvroSchema.of(schema), MergeRule.COMMIT_TIME_ORDERING, (), None)
     blocks = BlockFilter(frozenset({INSTANT}), "0")
-    for _ in iter_log_records(storage, [(LOG, size)], shape, blocks, None, is_strict=True):
+    for _ in LogCursor(storage, [(LOG, size)], blocks, is_strict=True).parts(shape, None):
         pass
 
 

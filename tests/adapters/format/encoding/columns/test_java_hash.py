@@ -1,4 +1,4 @@
-"""Java's hash codes by columns are those of the plain rule."""
+"""Java's hash codes by columns equal the plain rule's."""
 
 import sys
 from types import FrameType

@@ -288,7 +288,7 @@ def test_every_flipped_bit_of_a_chunk_is_refused_or_changes_nothing(version: str
         except (OSError, pa.ArrowException):
             refused += 1
             continue
-        # Some bits of a header mean nothing, such as those of its statistics, or are beyond its checksum for Arrow, too.
+        # Some bits of a header mean nothing, such as the bits of its statistics, or are beyond its checksum for Arrow, too.
         if not reread.equals(table):
             assert reread.equals(pq.ParquetFile(io.BytesIO(changed), page_checksum_verification=True).read())
     assert refused > (end - 4) // 2
@@ -356,7 +356,7 @@ def test_keys_are_inflated_once_for_both_columns_that_hold_them(
 
 @pytest.mark.parametrize("least_and_greatest", ["same", "other"])
 def test_other_values_of_the_same_size_are_inflated(inflated_sizes: list[int], least_and_greatest: str) -> None:
-    """Texts as long as the keys. With the same bounds, only the checksum tells them apart."""
+    """Texts as long as the keys. With the same bounds, only the checksum distinguishes them."""
     ends = [min(KEYS), max(KEYS)] if least_and_greatest == "same" else []
     other = [*ends, *(KEYS[::-1])][: len(KEYS)]
     other[-1] = ends[0] if ends else "0" * 12

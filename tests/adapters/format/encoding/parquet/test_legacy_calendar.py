@@ -35,7 +35,7 @@ def read(column: Any, footer: dict[str, str], *, int96: bool = False) -> list[An
         (JULIAN_1500_06_01, date(1500, 6, 1)),
         (-141_428, date(1582, 10, 4)),
         (-141_427, date(1582, 10, 15)),
-        (-171_596, date(1500, 3, 1)),  # 1500-02-29, which is no day of today's calendar
+        (-171_596, date(1500, 3, 1)),  # 1500-02-29, which today's calendar lacks
         (-171_597, date(1500, 2, 28)),
         (-719_164, date(1, 1, 1)),
         (0, date(1970, 1, 1)),
@@ -65,7 +65,7 @@ def test_a_legacy_timestamp_of_utc_is_moved_by_days(int96: bool) -> None:
         assert read(column, marks) == [expected, None]
 
 
-def test_an_ancient_legacy_timestamp_of_another_zone_is_refused_and_a_modern_one_is_read() -> None:
+def test_ancient_legacy_timestamps_of_another_zone_are_refused_and_modern_ones_read() -> None:
     marks = {**LEGACY, "org.apache.spark.timeZone": "America/Los_Angeles"}
     kind = pa.timestamp("us", "UTC")
     modern = pa.array([0, -25_567 * MICROS], pa.int64()).cast(kind)

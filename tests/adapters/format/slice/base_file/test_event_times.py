@@ -1,4 +1,4 @@
-"""The event times of a base file by its footer, wherever a column's ends are those of its event times."""
+"""The event times of a base file by its footer, wherever a column's ends are its event times' ends."""
 
 from datetime import date, datetime
 from pathlib import Path

@@ -20,21 +20,23 @@ from eventide_adapters.format.encoding.avro.event_time_properties import with_ev
 from eventide_adapters.format.slice.log_content.content import ArrowLogContent
 from eventide_adapters.format.slice.log_content.key_versions import all_versions, histories, versions_of_keys
 from eventide_adapters.format.slice.log_file import records as log_records
+from eventide_adapters.format.slice.log_file.cursor import LogCursor
 from eventide_adapters.format.slice.log_file.ordering_values import LEAST, ranks
-from eventide_adapters.format.slice.log_file.records import DataBlock, DeleteBlock, iter_log_records
+from eventide_adapters.format.slice.log_file.records import DataBlock, DeleteBlock
 from eventide_adapters.storage.local import LocalStorage
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.errors import CorruptBaseFileError, CorruptLogBlockError, EventideError, UnsupportedTableError
-from eventide_core.ports import LogSummary, SplitSlice, Storage, TimedKey
+from eventide_core.ports import SplitSlice, Storage, TimedKey
 from eventide_core.table.files.file_name import LogFileName
 from eventide_core.table.files.file_slice import LogFile
+from eventide_core.table.files.log_facts import HeaderCheck, LogFacts
 from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.records.key_history import KeyHistory
 from eventide_core.table.records.record_order import MergeRule, Version
 from eventide_core.table.records.record_shape import RecordShape
 from eventide_core.table.records.schema import AvroSchema
-from support.files.log_summaries import summary_of
+from support.files.facts_of_logs import facts_of
 from support.files.logs import (
     AVRO,
     DELETE,
@@ -102,7 +104,7 @@ class TestSummary:
             _rows(T1, {"id": "a", "ts": 1700000005000}, {"id": "b", "ts": 1700000001}, {"id": "c", "ts": None}),
             _rows(T2, {"id": "d", "ts": 1700000009000}),
         )
-        summary = summary_of(ArrowLogContent(storage), log, SHAPE)
+        summary = facts_of(ArrowLogContent(storage), log, SHAPE)
         assert summary.event_times == EventTimeRange(1700000001000, 1700000009000, 1)
         assert set(summary.instants) == {T1, T2}
         assert (summary.delete_count, summary.rolled_back) == (0, frozenset())
@@ -114,7 +116,7 @@ class TestSummary:
             delete_block(T1, [("a", ("LongWrapper", 1700000001000)), ("b", ("IntWrapper", 0))]),
             _rows(T2, {"id": "c", "ts": 1700000003000, "_hoodie_is_deleted": True}, {"id": "d", "ts": 1700000002000}),
         )
-        summary = summary_of(ArrowLogContent(storage), log, SHAPE)
+        summary = facts_of(ArrowLogContent(storage), log, SHAPE)
         assert summary.event_times == EventTimeRange(1700000001000, 1700000003000, 1)
         assert summary.delete_count == 3
 
@@ -130,15 +132,13 @@ class TestSummary:
             ),
         )
         shape = RecordShape(TABLE_SCHEMA, MergeRule.EVENT_TIME_ORDERING, ("ts",), "seen")
-        summary = summary_of(ArrowLogContent(storage), log, shape)
+        summary = facts_of(ArrowLogContent(storage), log, shape)
         assert summary.event_times == EventTimeRange(1795219200000, 1795219200000, 2)
         assert summary.delete_count == 2
 
-    def test_rollback_blocks_are_reported_and_what_they_roll_back_is_counted_all_the_same(
-        self, storage: Storage
-    ) -> None:
+    def test_rollback_blocks_are_reported_and_the_blocks_they_roll_back_still_count(self, storage: Storage) -> None:
         log = _log(storage, 1, _rows(T1, {"id": "a", "ts": 1700000005000}), rollback_block(T2, T1))
-        summary = summary_of(ArrowLogContent(storage), log, SHAPE)
+        summary = facts_of(ArrowLogContent(storage), log, SHAPE)
         assert summary.rolled_back == {T1}
         assert summary.event_times == EventTimeRange(1700000005000, 1700000005000)
         assert summary.instants == {T1}
@@ -147,25 +147,26 @@ class TestSummary:
         schema = with_event_times(AvroSchema.of(written_schema(TABLE_SCHEMA.text)), "ts", EventTimeRange(10, 20, 2))
         unreadable = block(3, {INSTANT_TIME: T1, SCHEMA: schema.text}, b"\xff" * 50)
         log = _log(storage, 1, unreadable, _rows(T2, {"id": "a", "ts": 30}), delete_block(T3, [("b", None)]))
-        summary = summary_of(ArrowLogContent(storage), log, SHAPE)
+        summary = facts_of(ArrowLogContent(storage), log, SHAPE)
         assert summary.event_times == EventTimeRange(10, 30, 3)
         assert set(summary.instants) == {T1, T2, T3}
         assert summary.delete_count == 1
 
     def test_an_empty_log_has_no_range(self, storage: Storage) -> None:
-        assert summary_of(ArrowLogContent(storage), _log(storage, 1), SHAPE).event_times == EventTimeRange(None, None)
+        assert facts_of(ArrowLogContent(storage), _log(storage, 1), SHAPE).event_times == EventTimeRange(None, None)
 
     def test_a_torn_block_is_reported_by_its_instant(self, storage: Storage) -> None:
         log = _log(storage, 1, _rows(T1, {"id": "a", "ts": 1})[:-1] + _rows(T2, {"id": "b", "ts": 2}))
-        summary = summary_of(ArrowLogContent(storage), log, SHAPE)
-        assert summary.has_torn_block
+        summary = facts_of(ArrowLogContent(storage), log, SHAPE)
+        assert summary.check is HeaderCheck.OF_FILE
         assert summary.instants == {T1, T2}
         assert summary.event_times == EventTimeRange(2, 2)
 
     def test_a_block_torn_before_its_instant_is_reported_by_its_place(self, storage: Storage) -> None:
         whole, torn = _rows(T2, {"id": "b", "ts": 2}), _rows(T1, {"id": "a", "ts": 1})[:30]
-        summary = summary_of(ArrowLogContent(storage), _log(storage, 1, whole + torn + whole), SHAPE)
-        assert (summary.has_torn_block, summary.nameless_from, set(summary.instants)) == (True, len(whole), {T2})
+        summary = facts_of(ArrowLogContent(storage), _log(storage, 1, whole + torn + whole), SHAPE)
+        assert (summary.check, summary.nameless_from) == (HeaderCheck.OF_FILE, len(whole))
+        assert summary.instants == {T2}
 
     def test_blocks_are_checked_by_their_headers_across_a_slices_logs(self, storage: Storage) -> None:
         content, schema = ArrowLogContent(storage), written_schema(TABLE_SCHEMA.text)
@@ -208,7 +209,7 @@ class TestSummary:
             assert [isinstance(summary, EventideError) for summary in together] == [
                 number in (6, 7, 8) for number in range(10)
             ]
-            ranges = [summary.event_times for summary in together if isinstance(summary, LogSummary)]
+            ranges = [summary.event_times for summary in together if isinstance(summary, LogFacts)]
             assert ranges[:2] == [EventTimeRange(-5, 30, 1), EventTimeRange(40, 40, 2)]
 
     def test_small_blocks_are_decoded_together(self, storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,17 +222,17 @@ class TestSummary:
 
         monkeypatch.setattr(log_records, "iter_avro_block", counted)
         summaries = ArrowLogContent(storage).summarize(logs, SHAPE)
-        assert [one.event_times.min_ms for one in summaries if isinstance(one, LogSummary)] == [*range(1, 50)]
+        assert [one.event_times.min_ms for one in summaries if isinstance(one, LogFacts)] == [*range(1, 50)]
         assert len(decoded) == 1
 
     def test_an_unknown_kind_of_block_is_refused(self, storage: Storage) -> None:
         with pytest.raises(UnsupportedTableError):
-            summary_of(ArrowLogContent(storage), _log(storage, 1, block(HFILE, {INSTANT_TIME: T1}, b"")), SHAPE)
+            facts_of(ArrowLogContent(storage), _log(storage, 1, block(HFILE, {INSTANT_TIME: T1}, b"")), SHAPE)
 
     def test_a_table_without_event_time_field_is_reported_what_to_set(self, storage: Storage) -> None:
         shape = RecordShape(TABLE_SCHEMA, MergeRule.EVENT_TIME_ORDERING, ("ts",), None)
         with pytest.raises(UnsupportedTableError, match=r"hoodie\.payload\.event\.time\.field"):
-            summary_of(ArrowLogContent(storage), _log(storage, 1), shape)
+            facts_of(ArrowLogContent(storage), _log(storage, 1), shape)
 
 
 def test_the_latest_keys_are_named_once_each_from_the_blocks_that_count(storage: Storage) -> None:
@@ -254,7 +255,7 @@ def test_blocks_whose_headers_tell_that_they_hold_no_such_key_are_not_read(stora
     assert ArrowLogContent(storage).records.latest_keys(log, SHAPE, 70, 2, ALL) == ()
 
 
-def test_count_before_takes_records_and_deletes_of_counting_blocks_before_the_threshold(storage: Storage) -> None:
+def test_count_before_counts_records_and_deletes_before_t_in_counting_blocks(storage: Storage) -> None:
     log = _log(
         storage,
         1,
@@ -393,7 +394,7 @@ class TestKeyHistories:
 def test_it_can_be_sent_to_another_process(storage: Storage) -> None:
     log = _log(storage, 1, _rows(T1, {"id": "a", "ts": 5}))
     sent: ArrowLogContent = pickle.loads(pickle.dumps(ArrowLogContent(storage)))
-    assert summary_of(sent, log, SHAPE).event_times == EventTimeRange(5, 5)
+    assert facts_of(sent, log, SHAPE).event_times == EventTimeRange(5, 5)
 
 
 _GOLDEN = ["v6_avro_defpay", "v6_parquet_defpay", "v6_avro_types", "v6_ordered_deletes", "v9_event_bucket"]
@@ -419,12 +420,12 @@ def test_logs_of_real_hudi_hold_what_fastavro_reads_in_them(name: str, tmp_path:
         )
         records = [read_records(*parsed) for parsed in blocks if parsed[0] != DELETE]
         accepted = BlockFilter(frozenset(header[INSTANT_TIME] for _, header, _ in blocks), None)
-        parts = list(iter_log_records(storage, [(log.path, log.size)], shape, accepted, None, is_strict=True))
+        parts = list(LogCursor(storage, [(log.path, log.size)], accepted, is_strict=True).parts(shape, None))
         assert [part.records.to_pylist() for part in parts if isinstance(part, DataBlock)] == records
         deleted = [ts for part in parts if isinstance(part, DeleteBlock) for ts in part.orderings.to_pylist()]
         times = [record["event_ts"] for block_records in records for record in block_records] + deleted
         known = [time for time in times if time is not None]
-        summary = summary_of(ArrowLogContent(storage), log, shape)
+        summary = facts_of(ArrowLogContent(storage), log, shape)
         unknown = len(times) - len(known)
         assert summary.event_times == EventTimeRange(min(known, default=None), max(known, default=None), unknown)
         assert summary.delete_count == len(deleted)

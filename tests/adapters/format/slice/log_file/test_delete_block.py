@@ -156,7 +156,7 @@ def test_ordering_values_of_other_fields_are_refused(ordering: Any) -> None:
         decode_delete_block(delete_content([("k", ordering)]), _FIELDS, "block 7")
 
 
-def test_a_carried_block_of_several_ordering_fields_has_the_bytes_that_hudi_would_write() -> None:
+def test_a_carried_block_of_several_ordering_fields_has_the_bytes_that_hudi_writes() -> None:
     values = [{"ts": 5, "name": "a", "day": dt.date(1970, 1, 2)}, None]
     ours = encode_delete_block("20261121060413861", "part=a", ["k1", "k2"], pa.array(values, _FIELDS))
     wrapped = _array(("LongWrapper", 5), ("StringWrapper", "a"), ("LocalDateWrapper", 1))

@@ -62,7 +62,7 @@ def test_a_block_of_version_2_holds_keys_with_ordering_values(name: str, wrapper
     assert read_kryo_deletes(WRITTEN[name], 2, "block 7") == expected
 
 
-def test_deletes_of_version_2_come_in_the_columns_type_and_the_int_zero_is_natural_order() -> None:
+def test_version_2_deletes_have_the_columns_type_and_the_int_zero_is_natural_order() -> None:
     keys, orderings = decode_delete_block(_content(2, WRITTEN["mixed"]), pa.int64(), "block 7")
     assert keys.to_pylist() == ["k0", "k1", "k2", "k3"]
     assert orderings.to_pylist() == [5, None, 6, None]

@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from eventide_adapters.format.encoding.avro import decode as avro_decode
-from eventide_adapters.format.slice.log_file.records import DataBlock, DeleteBlock, iter_log_records
+from eventide_adapters.format.slice.log_file.cursor import LogCursor
+from eventide_adapters.format.slice.log_file.records import DataBlock, DeleteBlock
 from eventide_adapters.format.slice.merge.log_fold import FoldedLogFiles
 from eventide_core.errors import RecordDecodeError
 from eventide_core.table.files.read_ahead import READ_AHEAD_BYTES, WHOLE_FILE_BYTES
@@ -51,7 +52,7 @@ def _read(
     info = storage.stat(LOG)
     assert info is not None
     both = BlockFilter(frozenset({T1, T2}), None)
-    return iter_log_records(storage, [(LOG, info.size)], SHAPE, blocks or both, columns, is_strict=True)
+    return LogCursor(storage, [(LOG, info.size)], blocks or both, is_strict=True).parts(SHAPE, columns)
 
 
 def _records(count: int, text: str) -> list[dict[str, object]]:

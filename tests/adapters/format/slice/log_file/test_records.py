@@ -16,7 +16,8 @@ from eventide_adapters.format.encoding.parquet.inflated_pages import InflatedPag
 from eventide_adapters.format.encoding.parquet.thrift_compact import fields
 from eventide_adapters.format.slice.log_file import records as log_records
 from eventide_adapters.format.slice.log_file.blocks import counting_blocks
-from eventide_adapters.format.slice.log_file.records import BlockReader, DataBlock, DeleteBlock, iter_log_records
+from eventide_adapters.format.slice.log_file.cursor import LogCursor
+from eventide_adapters.format.slice.log_file.records import BlockReader, DataBlock, DeleteBlock
 from eventide_adapters.format.slice.log_file.writer import encode_parquet_block
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.errors import (
@@ -97,9 +98,9 @@ def _put(storage: Storage, *contents: bytes) -> list[tuple[str, int]]:
 def _read(
     storage: Storage, logs: list[tuple[str, int]], blocks: BlockFilter = ALL, *, is_strict: bool = True
 ) -> list[tuple[Any, ...]]:
-    """What came: instant, then keys with ordering values, `-` before those of deletes."""
+    """What came: instant, then keys with ordering values, `-` before the keys of deletes."""
     out: list[tuple[Any, ...]] = []
-    for part in iter_log_records(storage, logs, SHAPE, blocks, ["id", "ts"], is_strict=is_strict):
+    for part in LogCursor(storage, logs, blocks, is_strict=is_strict).parts(SHAPE, ["id", "ts"]):
         if isinstance(part, DataBlock):
             assert part.records.schema.names == ["id", "ts"]
             out.append((part.instant, *((row["id"], row["ts"]) for row in part.records.to_pylist())))
@@ -122,7 +123,7 @@ def test_blocks_come_in_the_order_of_logs_and_of_blocks_in_a_log(storage: Storag
 def test_deletes_have_no_ordering_value_in_a_table_that_orders_none(storage: Storage) -> None:
     logs = _put(storage, _rows(T1, ("a", 1, True)) + delete_block(T2, [("b", ("LongWrapper", 2))]))
     shape = replace(SHAPE, orders_deletes=False)
-    deletes = list(iter_log_records(storage, logs, shape, ALL, ["id"], is_strict=True))
+    deletes = list(LogCursor(storage, logs, ALL, is_strict=True).parts(shape, ["id"]))
     assert [(part.keys.to_pylist(), part.orderings) for part in deletes if isinstance(part, DeleteBlock)] == [
         (["a"], pa.array([None], pa.int64())),
         (["b"], pa.array([None], pa.int64())),
@@ -131,7 +132,7 @@ def test_deletes_have_no_ordering_value_in_a_table_that_orders_none(storage: Sto
 
 def test_all_columns_stand_behind_the_meta_fields(storage: Storage) -> None:
     logs = _put(storage, _rows(T1, ("a", 1, None)))
-    (part,) = iter_log_records(storage, logs, SHAPE, ALL, None, is_strict=True)
+    (part,) = LogCursor(storage, logs, ALL, is_strict=True).parts(SHAPE, None)
     assert isinstance(part, DataBlock)
     assert part.records.to_pylist() == [with_meta({"id": "a", "ts": 1, "_hoodie_is_deleted": None}, "a", T1)]
 
@@ -148,7 +149,7 @@ def test_a_parquet_block_gives_the_same_records(storage: Storage) -> None:
     logs = _put(
         storage, parquet_block(T1, written_schema(SCHEMA_TEXT), table) + parquet_block(T2, "{}", table.slice(0, 0))
     )
-    parts = list(iter_log_records(storage, logs, SHAPE, ALL, ["ts", "_hoodie_record_key"], is_strict=True))
+    parts = list(LogCursor(storage, logs, ALL, is_strict=True).parts(SHAPE, ["ts", "_hoodie_record_key"]))
     assert [part.records.to_pylist() for part in parts if isinstance(part, DataBlock)] == [
         [{"ts": 1, "_hoodie_record_key": "a"}],
         [],
@@ -187,7 +188,7 @@ class TestLargeParquetBlocks:
 
         monkeypatch.setattr(InflatedPages, "read", noted)
         shape = replace(SHAPE, schema=PLAIN)
-        parts = list(iter_log_records(storage, [log], shape, ALL, None, is_strict=True))
+        parts = list(LogCursor(storage, [log], ALL, is_strict=True).parts(shape, None))
         batches = [part.records for part in parts if isinstance(part, DataBlock)]
         assert pa.Table.from_batches(batches).to_pydict() == expected
         assert sum(reads) > self.COUNT * (32 + 32 + 8)
@@ -197,7 +198,7 @@ class TestLargeParquetBlocks:
         logs = _put(storage, written[:middle] + bytes([written[middle] ^ 1]) + written[middle + 1 :])
         shape = replace(SHAPE, schema=PLAIN)
         with pytest.raises(RecordDecodeError, match="CRC checksum"):
-            list(iter_log_records(storage, logs, shape, ALL, None, is_strict=True))
+            list(LogCursor(storage, logs, ALL, is_strict=True).parts(shape, None))
 
     def test_a_page_of_unknown_type_is_refused(self, storage: Storage, written: bytes) -> None:
         """Arrow skips it. It says nothing of the rows that are missing if these are the last ones of a batch."""
@@ -209,7 +210,7 @@ class TestLargeParquetBlocks:
         logs = _put(storage, written[:begin] + b"\x20" + written[end:])
         shape = replace(SHAPE, schema=PLAIN)
         with pytest.raises(RecordDecodeError, match=f"its footer states {self.COUNT}"):
-            list(iter_log_records(storage, logs, shape, ALL, [RECORD_KEY], is_strict=True))
+            list(LogCursor(storage, logs, ALL, is_strict=True).parts(shape, [RECORD_KEY]))
 
 
 class TestRowsMarkedAsDeleted:
@@ -231,7 +232,7 @@ class TestRowsMarkedAsDeleted:
     def test_a_table_without_ordering_column_gives_natural_deletes(self, storage: Storage) -> None:
         logs = _put(storage, _rows(T1, ("a", 1, True)) + delete_block(T2, [("b", ("LongWrapper", 5))]))
         shape = RecordShape(AvroSchema.of(SCHEMA_TEXT), MergeRule.COMMIT_TIME_ORDERING, (), None)
-        parts = list(iter_log_records(storage, logs, shape, ALL, None, is_strict=True))
+        parts = list(LogCursor(storage, logs, ALL, is_strict=True).parts(shape, None))
         assert [p.keys.to_pylist() for p in parts if isinstance(p, DeleteBlock)] == [["a"], ["b"]]
         assert [p.orderings for p in parts if isinstance(p, DeleteBlock)] == [pa.nulls(1), pa.nulls(1)]
 
@@ -280,7 +281,7 @@ class TestSmallBlocks:
         expected = [(T1, ("a", 1)), (T2, ("-b", 2)), (T3, ("c", 3)), (T3, ("-a", 4)), (T4, ("d", 5))]
         assert _read(storage, logs) == expected
         assert len(decoded) == 2
-        parts = iter_log_records(storage, logs, SHAPE, ALL, None, is_strict=True)
+        parts = LogCursor(storage, logs, ALL, is_strict=True).parts(SHAPE, None)
         assert [part.is_first for part in parts] == [True, True, True, False, True]
 
     def test_a_mebibyte_of_them_is_decoded_together(self, storage: Storage, decoded: list[str]) -> None:
@@ -308,7 +309,7 @@ class TestSmallBlocks:
     def test_they_come_as_if_each_were_decoded_alone(self, storage: Storage, seed: int) -> None:
         random_ = random.Random(seed)
         logs = _put(storage, *(_small_blocks(random_) for _ in range(3)))
-        together = list(iter_log_records(storage, logs, SHAPE, ALL, None, is_strict=True))
+        together = list(LogCursor(storage, logs, ALL, is_strict=True).parts(SHAPE, None))
         reader, blocks = BlockReader(storage, SHAPE, None), counting_blocks(storage, logs, ALL, is_strict=True)
         assert together == [part for placed in blocks for part in reader.read(placed)]
 
@@ -383,7 +384,7 @@ class TestADeleteMarker:
         shape = RecordShape(
             AvroSchema.of(self.SCHEMA), MergeRule.EVENT_TIME_ORDERING, ("ts",), None, DeleteMarker(field, value)
         )
-        parts = iter_log_records(storage, logs, shape, ALL, columns, is_strict=True)
+        parts = LogCursor(storage, logs, ALL, is_strict=True).parts(shape, columns)
         return [
             (part.keys.to_pylist(), part.orderings.to_pylist())
             if isinstance(part, DeleteBlock)
@@ -499,4 +500,4 @@ class TestWhatCannotBeRead:
     @pytest.mark.parametrize("columns", [["nope"], ["id", "nope"]])
     def test_an_unknown_column_is_reported(self, storage: Storage, columns: list[str]) -> None:
         with pytest.raises(InvalidFilterError, match="nope"):
-            list(iter_log_records(storage, [], SHAPE, ALL, columns, is_strict=True))
+            list(LogCursor(storage, [], ALL, is_strict=True).parts(SHAPE, columns))

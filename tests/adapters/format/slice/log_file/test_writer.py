@@ -14,7 +14,8 @@ import pytest
 from eventide_adapters.format.encoding.avro.event_time_properties import event_times_of_schema
 from eventide_adapters.format.encoding.avro.from_arrow import avro_schema_of
 from eventide_adapters.format.encoding.avro.schema import arrow_schema
-from eventide_adapters.format.slice.log_file.records import DataBlock, iter_log_records
+from eventide_adapters.format.slice.log_file.cursor import LogCursor
+from eventide_adapters.format.slice.log_file.records import DataBlock
 from eventide_adapters.format.slice.log_file.writer import encode_data_block
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.errors import UnsupportedTableError
@@ -73,7 +74,7 @@ def test_our_reader_gives_back_every_type_and_every_null() -> None:
     storage = MemoryStorage.from_dump("log-writer", {})
     storage.put("log", data)
     accepted = BlockFilter(frozenset({INSTANT}), None)
-    (block,) = iter_log_records(storage, [("log", len(data))], SHAPE, accepted, None, is_strict=True)
+    (block,) = LogCursor(storage, [("log", len(data))], accepted, is_strict=True).parts(SHAPE, None)
     assert isinstance(block, DataBlock)
     assert pa.Table.from_batches([block.records]).select(records.column_names).to_pylist() == records.to_pylist()
 

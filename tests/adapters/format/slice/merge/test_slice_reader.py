@@ -107,7 +107,7 @@ def test_an_incremental_query_shows_rows_of_its_commits_after_the_merge(
     storage: MemoryStorage, logs: tuple[str, ...]
 ) -> None:
     seen = read(storage, slice_read(logs=logs, commit_times=frozenset({D1, D2})), ["id"])
-    # The late version of b was committed at D2, but lost: it is no row of the table.
+    # The late version of b was committed at D2, but lost: it isn't a row of the table.
     assert seen == ([{"id": "b"}, {"id": "e"}] if logs else [])
 
 

@@ -7,10 +7,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventide_core.ports import LogSummary
 from eventide_core.service.common.facts.log_facts import LogFactsReader
 from eventide_core.table.files.file_name import LogFileName
 from eventide_core.table.files.file_slice import LogFile
+from eventide_core.table.files.log_facts import HeaderCheck, LogFacts
 from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.timeline.layout import layout_of
@@ -20,11 +20,11 @@ _HELD = 8 * 1024 * 1024
 
 
 class _Content:
-    def summarize(self, logs: Sequence[LogFile], shape: Any) -> list[LogSummary]:
+    def summarize(self, logs: Sequence[LogFile], shape: Any) -> list[LogFacts]:
         assert shape.event_time_field == "ts"
         none = frozenset[str]()
-        ranges = [EventTimeRange(log.size, log.size) for log in logs]
-        return [LogSummary(times, none, 0, none, False, False, False) for times in ranges]
+        timed = [(log, EventTimeRange(log.size, log.size)) for log in logs]
+        return [LogFacts(log, times, none, 0, none, HeaderCheck.NONE, False, times) for log, times in timed]
 
 
 class _Engine:

@@ -52,7 +52,7 @@ def test_a_stat_states_nothing_of_a_log_file_that_its_write_appended_to(extra: d
     assert told(stat_of(FIRST)._replace(total_write_bytes=200), version=6, extra=extra) == {}
 
 
-def test_a_stat_of_hudi_states_nothing_of_log_files_that_a_write_filled_one_after_the_other() -> None:
+def test_hudis_stats_say_nothing_about_log_files_that_a_write_filled_in_turn() -> None:
     """Hudi's second stat lacks the records that waited in memory when the first file was full."""
     assert told(stat_of(FIRST), stat_of(SECOND)) == {}
     elsewhere = replace(SECOND, path="q/log.2")

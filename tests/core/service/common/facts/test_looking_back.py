@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from eventide_core.errors import CorruptTimelineError, UnsupportedTableError
-from eventide_core.ports import ArchivedAction, Lease, LogSummary
+from eventide_core.ports import ArchivedAction, Lease
 from eventide_core.service.common.facts.log_facts import LogFactsReader
 from eventide_core.service.common.state.table import TableState
 from eventide_core.table.files.file_name import LogFileName
 from eventide_core.table.files.file_slice import LogFile
+from eventide_core.table.files.log_facts import HeaderCheck, LogFacts
 from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import RecordShape
@@ -174,20 +175,21 @@ class Content:
 
     least_ms: int
 
-    def summarize(self, logs: Sequence[LogFile], shape: RecordShape) -> list[LogSummary]:
+    def summarize(self, logs: Sequence[LogFile], shape: RecordShape) -> list[LogFacts]:
         assert shape.event_time_field == "ts"
         times = EventTimeRange(self.least_ms, 300)
         return [
-            LogSummary(
+            LogFacts(
+                log,
                 times,
                 frozenset({_t(1)}),
                 0,
                 rolled_back=frozenset(),
-                has_torn_block=False,
+                check=HeaderCheck.NONE,
                 has_merged_block=False,
-                has_partial_updates=False,
+                uncompacted=times,
             )
-            for _ in logs
+            for log in logs
         ]
 
 
@@ -235,7 +237,7 @@ def test_the_archive_is_not_asked_of_a_left_over_with_nothing_before_the_cut() -
     assert archive.read == []
 
 
-def test_on_version_6_the_archive_is_not_asked_of_a_log_that_a_writer_added_to_the_slice() -> None:
+def test_on_version_6_the_archive_is_not_read_for_a_log_that_a_writer_added() -> None:
     archive = _merged_early(0, version=6)
     assert _waiting(1, archive, version=6) == EventTimeRange(50, 300)
     assert archive.read == []

@@ -17,6 +17,7 @@ from eventide_adapters.storage.faulty import FaultyStorage
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.errors import BusyError, CorruptBaseFileError, UnsupportedTableError
 from eventide_core.ports import Storage
+from eventide_core.service.common.metadata_table.drop import BEING_MADE
 from eventide_core.table.files.file_name import BaseFileName
 from eventide_core.table.settings.metadata_table import BLOOM_FILTERS
 from golden.histories import PLAIN
@@ -128,7 +129,7 @@ def test_a_broken_one_is_made_again_and_followed_from_then_on(name: str, tmp_pat
         ("v8_event_bucket", 4),
     ],
 )
-def test_whatever_write_a_crash_precedes_all_readers_are_right_and_a_second_run_ends_it(
+def test_before_whatever_write_it_crashes_readers_are_right_and_a_second_run_ends_it(
     name: str, step: int, tmp_path: Path
 ) -> None:
     path = golden.unpack(name, tmp_path / "original")
@@ -178,7 +179,7 @@ def test_beside_a_pending_write_it_is_refused_and_nothing_is_written(name: str, 
     assert content_of(path) == before
 
 
-def test_statistics_leave_out_the_blocks_that_another_log_file_of_the_slice_rolls_back(tmp_path: Path) -> None:
+def test_statistics_leave_out_blocks_that_another_log_file_of_the_slice_rolls_back(tmp_path: Path) -> None:
     path = golden.unpack("v6_rolled_back", tmp_path)
     before = rows(path)
     Table.open(str(path)).rebuild_metadata_table(["column_stats"])
@@ -211,6 +212,7 @@ def test_a_writer_that_begins_meanwhile_keeps_it_from_being_used(tmp_path: Path)
         application(path, DisturbedStorage(path, (begun, b""))).metadata_rebuilder.rebuild()
     assert partitions(path) == ()
     assert not list((path / ".hoodie/metadata").rglob("*.hfile"))
+    assert not (path / BEING_MADE).exists()
     (path / begun).unlink()
     assert rows(path) == before
 
@@ -222,6 +224,7 @@ def test_a_metadata_table_that_a_writer_makes_meanwhile_is_left_alone(tmp_path: 
         application(path, DisturbedStorage(path, (".hoodie/hoodie.properties", settings))).metadata_rebuilder.rebuild()
     assert (path / ".hoodie/hoodie.properties").read_bytes() == settings
     assert list((path / ".hoodie/metadata").rglob("*.hfile"))
+    assert not (path / BEING_MADE).exists()
 
 
 def test_what_it_cannot_make_is_refused_before_anything_is_written(tmp_path: Path) -> None:

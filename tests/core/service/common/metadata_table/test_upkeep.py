@@ -18,10 +18,10 @@ from eventide.testing.histories import NoLock
 from eventide_adapters.format.metadata_table.table import HudiMetadataTable
 from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, SimulatedCrash
 from eventide_adapters.storage.local import LocalStorage
-from eventide_core.config import METADATA_COMPACT_AFTER
+from eventide_core.config import BUCKETS, METADATA_COMPACT_AFTER
 from eventide_core.errors import ConfigError, RefusedError, UnsupportedTableError, format_timestamp
-from eventide_core.ports import AddedFile, FileChanges, NoProgress, Storage
-from eventide_core.service.common.metadata_table.drop import drop_metadata_table
+from eventide_core.ports import AddedFile, FileChanges, Lease, NoProgress, Storage
+from eventide_core.service.common.metadata_table.drop import BEING_MADE, drop_metadata_table, withdraw_unfinished
 from eventide_core.service.common.metadata_table.upkeep import revert_update
 from eventide_core.table.settings.metadata_table import RowChange
 from eventide_core.table.settings.write_shape import WriteOperation
@@ -222,6 +222,36 @@ def test_a_log_that_holds_others_records_too_is_not_removed(tmp_path: Path) -> N
     with pytest.raises(UnsupportedTableError, match=r"log\.11_.* together with records of others"):
         revert_update(LocalStorage(path), opened(path), INSTANT)
     assert metadata_files(path) == before
+
+
+@pytest.mark.parametrize("remove", [drop_metadata_table, withdraw_unfinished])
+def test_a_mark_of_a_later_version_is_refused_before_anything_is_removed(
+    remove: Callable[[Storage, Lease], None], tmp_path: Path
+) -> None:
+    table = golden.unpack("v9_mdt", tmp_path)
+    LocalStorage(table).put(BEING_MADE, b'{"version": 2}')
+    before = files(table)
+    with pytest.raises(
+        UnsupportedTableError, match=r"metadata_table\.being_made has version 2, .*use a newer eventide"
+    ):
+        remove(LocalStorage(table), NoLock().acquire())
+    assert files(table) == before
+
+
+def test_a_mark_that_is_left_is_not_of_the_metadata_table_that_hudi_makes_next(tmp_path: Path) -> None:
+    """A rebuild named its metadata table, and its last delete failed. Later, that is dropped, and Hudi makes one."""
+    path = golden.unpack("v9_mdt", tmp_path)
+    Table.open(str(path)).rebuild_metadata_table()
+    LocalStorage(path).put(BEING_MADE, b"")
+    row = Table.open(str(path)).snapshot().to_arrow(PLAIN.names).slice(0, 1)
+    Table.open(str(path), {**DROP, BUCKETS: "2"}).upsert(row)
+    assert not (path / ".hoodie" / "metadata").exists()
+    assert not (path / BEING_MADE).exists()
+    begun = path / ".hoodie" / "metadata" / ".hoodie" / "hoodie.properties"
+    begun.parent.mkdir(parents=True)
+    begun.write_bytes(b"hoodie.table.version=9\n")
+    Table.open(str(path), {BUCKETS: "2"}).upsert(row)
+    assert begun.exists()
 
 
 @pytest.mark.parametrize("name", TABLES)

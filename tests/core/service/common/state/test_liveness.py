@@ -25,7 +25,7 @@ EXPIRY_MS = 3000  # interval times misses
 
 @dataclass
 class KnownHeartbeats:
-    """Those of `ended` are known to be dead, whatever their age."""
+    """The instants in `ended` are known to be dead, whatever their age."""
 
     storage: MemoryStorage
     ended: set[str] = field(default_factory=set[str])

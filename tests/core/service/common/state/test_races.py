@@ -1,4 +1,4 @@
-"""What is told of files that others remove between a listing and a read."""
+"""What is reported of files that others remove between a listing and a read."""
 
 import pytest
 

@@ -47,7 +47,7 @@ def settled(
     return {int(str(instant_of(path))[-2:]) for path in paths}
 
 
-def test_of_archived_compactions_the_last_completed_that_published_a_cut_keeps_its_outcome() -> None:
+def test_the_last_completed_archived_compaction_with_a_cut_keeps_its_outcome() -> None:
     made = storage((10, 31), (20, 21), (30, 32), (40, 41))
     assert settled(made, timeline(50, 60), published=(10, 20)) == {20, 30, 40}  # 10 was back-dated
     assert settled(made, timeline(50, 60), published=(10, 20, 30, 40)) == {10, 20, 30}

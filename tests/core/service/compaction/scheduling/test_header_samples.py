@@ -10,7 +10,7 @@ import pytest
 
 from eventide_adapters.format.slice.log_file.blocks import read_headers
 from eventide_adapters.storage.local import LocalStorage
-from eventide_core.action.compaction.slice_selection import HeaderCheck, LogFacts, Selection, SliceFacts
+from eventide_core.action.compaction.slice_selection import Selection, SliceFacts
 from eventide_core.config import Options
 from eventide_core.ports import Engine, LogContent
 from eventide_core.service.common.facts.log_facts import LogFactsReader
@@ -18,6 +18,7 @@ from eventide_core.service.compaction.scheduling.slice_facts import SliceFactsRe
 from eventide_core.table.files.file_name import LogFileName
 from eventide_core.table.files.file_slice import FileSlice, LogFile
 from eventide_core.table.files.log_block import BlockType
+from eventide_core.table.files.log_facts import HeaderCheck, LogFacts
 from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.records.record_order import MergeRule
@@ -38,7 +39,7 @@ Wrote = frozenset[tuple[str, str]]
 
 @dataclass(slots=True)
 class Content:
-    """Log files of which those of some writes have partial updates, and those that were opened."""
+    """Log files, of which some writes' have partial updates; and the ones that were opened."""
 
     partial: Collection[str]
     opened: set[str] = field(default_factory=set[str])
@@ -93,7 +94,7 @@ def test_the_log_files_of_one_write_of_hudi_are_all_partial_or_none_of_them(name
         parsed = LogFileName.parse(file.name)
         if path.startswith(".hoodie/") or parsed is None or parsed.suffix:
             continue
-        for placed in read_headers(storage, path, file.stat().st_size, is_strict=False):
+        for placed in read_headers(storage, path, file.stat().st_size):
             if placed.block.block_type not in (BlockType.COMMAND, BlockType.CORRUPT):
                 assert placed.instant == parsed.instant, "a log file has the blocks of the write in its name alone"
                 partial.setdefault(parsed.instant, set()).add(placed.is_partial)

@@ -11,7 +11,6 @@ import pytest
 from eventide import Table
 from eventide.bootstrap import Application, assemble
 from eventide_core.action.compaction.request import CompactionRequest
-from eventide_core.action.compaction.slice_selection import LogFacts
 from eventide_core.config import (
     BUCKETS,
     EVENT_TIME_FIELD,
@@ -23,6 +22,7 @@ from eventide_core.config import (
 )
 from eventide_core.errors import format_timestamp
 from eventide_core.service.compaction.scheduling.draft_plan import DraftPlan
+from eventide_core.table.files.log_facts import LogFacts
 from eventide_core.table.timeline.plans import CutMode
 from support.doubles.counting_storage import CountingStorage
 from support.values.columns import schema_of
@@ -135,7 +135,7 @@ def test_what_write_stats_tell_of_a_log_is_what_its_blocks_hold(version: int, tm
 
 @pytest.mark.parametrize("version", [6, 9])
 def test_a_compaction_records_the_actual_content_of_a_left_over(version: int, tmp_path: Path) -> None:
-    """Of logs that no writer told of, with deletes and without, and those whose time is not known."""
+    """Of logs that no writer described, with deletes and without, and those whose time is not known."""
     silent: dict[str, str] = {LOG_EVENT_TIMES: "false", TRACK_EVENT_TIMES: "false", BUCKETS: "1", MAX_LEFT_OVERS: "9"}
     schema, path = schema_of(id=pa.string(), at=pa.int64()), str(tmp_path)
     table = Table.create(path, schema=schema, record_key="id", event_time="at", version=version, options=silent)

@@ -1,0 +1,89 @@
+"""Version 6: a process that was paused puts its plan when others have planned or compacted: the plan is rolled back.
+
+Its plan stays when it wakes up, because writers of version 6 may follow it by then.
+"""
+
+import pytest
+
+from eventide.rows.writer import arrow_records
+from eventide.testing.crash_enumeration import Bench, pending_plan
+from eventide.testing.histories import EPOCH_MS, put, records
+from eventide_core.action.compaction.request import CompactionRequest
+from eventide_core.config import LinkChoice
+from eventide_core.errors import BusyError
+from eventide_core.ports import NoProgress
+from eventide_core.table.settings.write_shape import WriteOperation
+from support.faults.damages import table_to_damage
+from support.pasts.served import rows
+
+pytestmark = pytest.mark.slow
+
+REQUEST = CompactionRequest(EPOCH_MS + 25, None, LinkChoice.COPY)
+
+
+def _before_its_plan_is_put() -> tuple[Bench, str, bytes]:
+    """A table, and the plan that a paused process has yet to put: its instant and its content."""
+    bench, moment, _ = table_to_damage(6, LinkChoice.COPY)
+    bench.load(moment)
+    bench.process().scheduler.schedule(REQUEST)
+    instant = pending_plan(bench.process()).instant
+    path = f".hoodie/{instant}.compaction.requested"
+    plan = bench.storage.read(path)
+    bench.storage.delete(path)
+    bench.clock.time_ms += 600_000
+    return bench, instant, plan
+
+
+def _put(bench: Bench, instant: str, plan: bytes) -> None:
+    assert bench.storage.put_if_absent(f".hoodie/{instant}.compaction.requested", plan)
+
+
+def _write(bench: Bench, word: str) -> None:
+    bench.clock.time_ms += 1_000
+    application = bench.process()
+    incoming = arrow_records(application, *records((put("k0", 30, word), put(word, 31, word))))
+    application.append.write(WriteOperation.UPSERT, incoming, NoProgress())
+
+
+def _is_left(bench: Bench, instant: str) -> bool:
+    return any(instant in name for name in bench.storage.dump() if ".aux/eventide/" not in name)
+
+
+def _check(bench: Bench) -> None:
+    assert {row[1] for row in rows(bench.process())} >= {"k0", "k1", "k2", "k3", "k4"}
+    assert bench.process().verifier.verify(is_deep=True, progress=NoProgress()).ok
+
+
+def test_a_plan_put_after_others_compacted_is_rolled_back_and_its_time_reached() -> None:
+    bench, late, plan = _before_its_plan_is_put()
+    draft = bench.process().scheduler.schedule(REQUEST)
+    done = bench.process().runner.execute(draft.plan.instant, NoProgress())
+    _put(bench, late, plan)
+    result = bench.process().runner.execute(late, NoProgress())
+    assert result.is_already_reached
+    assert result.instant == done.instant
+    assert not _is_left(bench, late)
+    _check(bench)
+
+
+def test_a_plan_put_beside_a_later_one_is_rolled_back_and_the_later_one_runs() -> None:
+    bench, late, plan = _before_its_plan_is_put()
+    later = bench.process().scheduler.schedule(REQUEST).plan.instant
+    _put(bench, late, plan)
+    with pytest.raises(BusyError, match=late):
+        bench.process().runner.execute(later, NoProgress())
+    with pytest.raises(BusyError, match=rf'execute\("{later}"\)'):
+        bench.process().runner.execute(late, NoProgress())
+    assert not _is_left(bench, late)
+    assert bench.process().runner.execute(later, NoProgress()).instant == later
+    _check(bench)
+
+
+def test_a_table_service_ends_a_late_plan_by_itself() -> None:
+    bench, late, plan = _before_its_plan_is_put()
+    later = bench.process().scheduler.schedule(REQUEST).plan.instant
+    _put(bench, late, plan)
+    ended = bench.process().pending.end_compactions(NoProgress())
+    assert (ended.rolled_back, ended.resumed) == ((late,), (later,))
+    assert not _is_left(bench, late)
+    _check(bench)
