@@ -5,10 +5,8 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
-import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,13 +18,11 @@ from eventide import Table
 from eventide_adapters.storage.memory import MemoryFile
 from eventide_core.table.files.table_path import METADATA_DIRECTORY
 from eventide_core.table.timeline.instant import Action, State
-from support.pasts.releases import DIRECTORY, ROOT, STATES, made, mark_hours, opened, packed, shown, unpacked
+from support.pasts.releases import RELEASES, STATES, made, mark_hours, opened, packed, shown, unpacked
 from support.run.child_processes import environment
-from support.run.real_parts import require_or_skip
 from support.tables.hourly import SOON, at, rows
 from support.tables.hourly import made as hourly
 
-RELEASES = sorted(path.parent for path in DIRECTORY.glob("*/expected.json"))
 CONTINUE = """
 import json, sys
 from eventide import EventideError, Table
@@ -201,28 +197,6 @@ def test_a_table_of_a_release_is_opened_continued_and_verified(release: Path | N
     table.archive()
     assert shown(table) == sorted({*before, *((f"k{at(hour)}", at(hour)) for hour in (7, 8))})
     assert table.verify(deep=True).ok
-
-
-@pytest.fixture(scope="module", params=RELEASES, ids=lambda release: release.name)
-def packages(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The packages of a release, from the wheel of the commit that made its tables."""
-    commit = str(json.loads((request.param / "expected.json").read_text())["commit"])
-    directory = tmp_path_factory.mktemp("release")
-    archive = directory / "source.zip"
-    words = ["git", "archive", "--format=zip", "-o", str(archive), commit]
-    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False) if shutil.which("git") else None
-    if done is None or done.returncode != 0:
-        require_or_skip(
-            f"git has no commit {commit}, which made the tables of {request.param.name}, as in a clone without history"
-        )
-    with zipfile.ZipFile(archive) as source:
-        source.extractall(directory / "source")
-    words = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(directory)]
-    subprocess.run(words, cwd=directory / "source", check=True, capture_output=True)
-    (wheel,) = directory.glob("*.whl")
-    with zipfile.ZipFile(wheel) as built:
-        built.extractall(directory / "packages")
-    return directory / "packages"
 
 
 @pytest.mark.broad

@@ -35,6 +35,7 @@ from support.tables.hourly import SCHEMA, SOON, at, rows
 
 ROOT = Path(__file__).parents[3]
 DIRECTORY = ROOT / "tests/golden/releases"
+RELEASES = sorted(path.parent for path in DIRECTORY.glob("*/expected.json"))
 BEGIN_MS = 1_795_000_000_000
 _STEP_MS = 1000
 T = TypeVar("T")
