@@ -191,7 +191,7 @@ def _completed(result: CompactionResult) -> dict[str, Any]:
     return {
         "instant": result.instant,
         "state": "completed",
-        "already_reached": False,
+        "already_reached": result.is_already_reached,
         "resumed": list(result.ended.resumed),
         "rolled_back": list(result.ended.rolled_back),
         "watermark_ms": result.freshness.watermark_ms,
@@ -206,10 +206,14 @@ def _completed(result: CompactionResult) -> dict[str, Any]:
 def _summary(result: CompactionResult) -> tuple[str, str]:
     fresh, metrics = result.freshness, result.metrics
     done = (
-        f"compacted at {result.instant}: {counted(metrics['operations'], 'slice')}, "
-        f"{counted(metrics['log_files_compacted'], 'log file')} merged, "
-        f"{counted(metrics['log_files_linked'], 'left-over file')} made, "
-        f"{counted(metrics['records_written'], 'record')} and {format_size(metrics['bytes_written'])} written"
+        "nothing to do: others have compacted everything before T"
+        if result.is_already_reached
+        else (
+            f"compacted at {result.instant}: {counted(metrics['operations'], 'slice')}, "
+            f"{counted(metrics['log_files_compacted'], 'log file')} merged, "
+            f"{counted(metrics['log_files_linked'], 'left-over file')} made, "
+            f"{counted(metrics['records_written'], 'record')} and {format_size(metrics['bytes_written'])} written"
+        )
     )
     reached = (
         f"watermark {format_moment(fresh.watermark_ms)}, cut {format_moment(fresh.cut_ms)}, "

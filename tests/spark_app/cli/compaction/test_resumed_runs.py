@@ -1,6 +1,7 @@
 """A run first completes what a dead run left. It leaves a live run alone, and repeating it writes nothing."""
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -70,6 +71,29 @@ def test_a_plan_that_was_scheduled_and_nobody_has_begun_is_run_by_the_next_compa
     begun = scheduled(table)
     document = run_json("compact", table.uri, "--before", LATER_MS, *WORDS)
     assert (document["resumed"], document["instant"], document["already_reached"]) == ([begun], None, True)
+
+
+def test_a_late_plan_says_that_others_were_faster(tmp_path: Path) -> None:
+    """On version 6, a plan stays that its process put when it woke up."""
+    table = make(tmp_path / "t", 6)
+    table.upsert(rows(("k0", -9, "base")))
+    table.upsert(rows(("k0", -3, "due")))
+    late = scheduled(table)
+    path = tmp_path / "t" / ".hoodie" / f"{late}.compaction.requested"
+    plan = path.read_bytes()
+    path.unlink()
+    table.upsert(rows(("k0", -2, "after the plan")))
+    done = run_json("compact", table.uri, "--before", LATER_MS, *WORDS)["instant"]
+    assert done > late
+    path.write_bytes(plan)
+    copy = shutil.copytree(tmp_path / "t", tmp_path / "copy")
+    document = run_json("compact", copy, "--execute", late, *WORDS)
+    assert (document["instant"], document["already_reached"]) == (done, True)
+    said = run("compact", table.uri, "--execute", late, *WORDS)
+    assert (said.exit_code, said.stdout.splitlines()[0]) == (
+        0,
+        "nothing to do: others have compacted everything before T",
+    )
 
 
 def test_a_run_that_is_alive_is_named_and_left_alone(table: Table) -> None:
