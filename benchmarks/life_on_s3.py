@@ -2,7 +2,7 @@
 
 Each command is one of the command line, as a scheduler runs it, on a table of two partitions in a server of Moto in this
 process, which counts what arrives. `--packages DIR` runs the commands of another checkout instead, such as an earlier
-commit's.
+commit's: so this file imports nothing of the tests.
 """
 
 import argparse

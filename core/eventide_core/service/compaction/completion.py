@@ -95,7 +95,7 @@ def commit_lock(files: TableFiles, lock: TableLock, config: TableConfig) -> Gene
 
 
 def check_pending(state: TableState, plan: CompactionPlan) -> None:
-    """Raises BusyError while another plan that is as good is pending, or a rollback."""
+    """Raises BusyError while a rollback or another plan is pending. Beside a later plan, this one is late: `why_late`."""
     check_undoing(state.timeline)
     for other in state.timeline.pending_plans:
         if other.requested_time != plan.instant and not _is_later(other, plan):

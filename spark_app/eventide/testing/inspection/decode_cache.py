@@ -58,7 +58,7 @@ class Decoded:
         self._bases: dict[tuple[bytes, RecordShape, tuple[int, ...], frozenset[str]], tuple[_Batches, _Fields]] = {}
         self._headers: dict[tuple[bytes, str, int, int], tuple[PlacedBlock, ...]] = {}
         self._deletes: dict[tuple[bytes, pa.DataType], tuple[ArrowArray, ArrowArray]] = {}
-        self._summaries: dict[tuple[bytes, LogFile, RecordShape], LogFacts] = {}
+        self._facts: dict[tuple[bytes, LogFile, RecordShape], LogFacts] = {}
 
     @contextmanager
     def used(self) -> Iterator[None]:
@@ -70,12 +70,12 @@ class Decoded:
         ):
             yield
 
-    def summary(self, data: bytes, log: LogFile, shape: RecordShape, ask: Callable[[], LogFacts]) -> LogFacts:
-        """The summary of a log file with this content."""
+    def facts(self, data: bytes, log: LogFile, shape: RecordShape, ask: Callable[[], LogFacts]) -> LogFacts:
+        """The facts of a log file with this content."""
         key = (data, log, shape)
-        if key not in self._summaries:
-            self._summaries[key] = ask()
-        return self._summaries[key]
+        if key not in self._facts:
+            self._facts[key] = ask()
+        return self._facts[key]
 
     def _of_headers(self, storage: Storage, path: str, size: int, log_number: int = 0) -> Iterable[PlacedBlock]:
         key = (storage.read(path), path, size, log_number)
@@ -142,7 +142,7 @@ class KnownLogContent(ArrowLogContent):
             return summary
 
         try:
-            return self.decoded.summary(self.storage.read(log.path), log, shape, ask)
+            return self.decoded.facts(self.storage.read(log.path), log, shape, ask)
         except EventideError as error:
             return error
 

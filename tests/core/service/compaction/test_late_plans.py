@@ -38,11 +38,9 @@ def _put(bench: Bench, instant: str, plan: bytes) -> None:
     assert bench.storage.put_if_absent(f".hoodie/{instant}.compaction.requested", plan)
 
 
-def _write(bench: Bench, word: str) -> None:
-    bench.clock.time_ms += 1_000
-    application = bench.process()
-    incoming = arrow_records(application, *records((put("k0", 30, word), put(word, 31, word))))
-    application.append.write(WriteOperation.UPSERT, incoming, NoProgress())
+def _write(bench: Bench) -> None:
+    incoming = arrow_records(bench.process(), *records((put("k0", 30, "new"),)))
+    bench.process().append.write(WriteOperation.UPSERT, incoming, NoProgress())
 
 
 def _is_left(bench: Bench, instant: str) -> bool:
@@ -81,6 +79,7 @@ def test_a_plan_put_beside_a_later_one_is_rolled_back_and_the_later_one_runs() -
 
 def test_a_table_service_ends_a_late_plan_by_itself() -> None:
     bench, late, plan = _before_its_plan_is_put()
+    _write(bench)
     later = bench.process().scheduler.schedule(REQUEST).plan.instant
     _put(bench, late, plan)
     ended = bench.process().pending.end_compactions(NoProgress())

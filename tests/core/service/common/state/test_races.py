@@ -2,16 +2,11 @@
 
 import pytest
 
-from eventide.rows.writer import arrow_records
-from eventide.testing.crash_enumeration import Bench, pending_plan
-from eventide.testing.histories import EPOCH_MS, put, records
+from eventide.testing.crash_enumeration import Bench
 from eventide_adapters.storage.faulty import FaultyStorage
-from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.config import LinkChoice
 from eventide_core.errors import BusyError, TagNotFoundError
-from eventide_core.ports import NoProgress
 from eventide_core.service.common.state.table import TableState
-from eventide_core.table.settings.write_shape import WriteOperation
 from support.faults.damages import table_to_damage
 
 pytestmark = pytest.mark.slow
@@ -50,26 +45,3 @@ def test_a_file_that_is_missing_amid_a_restore_is_busy() -> None:
     bench.storage.put(".hoodie/timeline/29991231000000000.restore.requested", b"")
     with pytest.raises(BusyError, match="restore is in progress"):
         TableState.load(bench.process().files)
-
-
-def test_of_two_plans_that_exclude_each_other_the_late_one_is_rolled_back() -> None:
-    bench = _bench(6)
-    request = CompactionRequest(EPOCH_MS + 25, None, LinkChoice.COPY)
-    bench.process().scheduler.schedule(request)
-    late = pending_plan(bench.process()).instant
-    path = f".hoodie/{late}.compaction.requested"
-    data = bench.storage.read(path)
-    bench.storage.delete(path)
-    _write(bench)
-    bench.process().scheduler.schedule(request)
-    planned = pending_plan(bench.process()).instant
-    bench.storage.put(path, data)
-    ended = bench.process().pending.end_compactions(NoProgress())
-    assert (ended.rolled_back, ended.resumed) == ((late,), (planned,))
-    assert bench.process().verifier.verify(is_deep=True, progress=NoProgress()).ok
-
-
-def _write(bench: Bench) -> None:
-    bench.clock.time_ms += 600_000
-    incoming = arrow_records(bench.process(), *records((put("k0", 30, "new"),)))
-    bench.process().append.write(WriteOperation.UPSERT, incoming, NoProgress())
