@@ -157,10 +157,13 @@ class History:
         if not names:
             return
         before, name = copy.deepcopy(self.state), self.random.choice(names)
+        may_be_in_files = any(name in state.kinds for _, state in self.past)  # not if each write was undone
         del self.state.kinds[name]
         for row in self.state.rows.values():
             del row[name]
         self.altered(self.table.alter(drop=[name]), before)
+        if not may_be_in_files:
+            return
         with pytest.raises(SchemaChangeError, match="was dropped after"):
             self.table.alter(add={name: "string"})
 
