@@ -34,7 +34,7 @@ from datetime import UTC, datetime
 from typing import Self
 
 from eventide_adapters.lock.processes import is_dead, this_process
-from eventide_core.access.files import discard
+from eventide_core.access.files import discard, info_of_file
 from eventide_core.config import LOCK_EXPIRE_MINUTES, LOCK_PATH, LOCK_WAIT_MS, Options
 from eventide_core.errors import ConfigError, LockError, LockLostError, MissingFileError, StorageError, format_timestamp
 from eventide_core.ports import Capability, Clock, Storage
@@ -127,7 +127,7 @@ class FileSystemBasedLock:
 
     def _read(self, path: str | None = None) -> _LockFile | None:
         """The lock, or the claim at `path`."""
-        info = self._storage.stat(path or self._path)
+        info = info_of_file(self._storage, path or self._path)
         if info is None:
             return None
         try:

@@ -76,6 +76,12 @@ class FsspecObjects:
             objects = tuple(self._object(entry) for entry in below if entry["type"] == "file")
             return objects[:limit], tuple(f"{self._key(entry)}/" for entry in below if entry["type"] == "directory")
 
+    def keys_below(self, prefix: str) -> tuple[str, ...]:
+        directory = self._path(prefix).rstrip("/")
+        with self._answering("list", prefix):
+            self._store.invalidate_cache(directory)
+            return tuple(str(path).lstrip("/").removeprefix(f"{self.bucket}/") for path in self._store.find(directory))
+
     def delete(self, key: str) -> None:
         with self._answering("delete", key):
             try:

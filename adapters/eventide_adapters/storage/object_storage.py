@@ -25,6 +25,7 @@ from typing import BinaryIO
 from eventide_adapters.storage.objects.contract import UNSAFE_WRITES, Objects, StoredObject, Upload, VersionedObjects
 from eventide_adapters.storage.paths import TEMPORARY, check_whole, checked_directory, checked_path
 from eventide_adapters.storage.remote_streams import StreamedOutput, in_pieces, open_ranges
+from eventide_core.access.requests import responses
 from eventide_core.errors import MissingFileError, RefusedError, StorageAccessError, StorageError
 from eventide_core.ports import WHOLE_FILE_BYTES_MAX, Capability, FileInfo, OutputFile
 
@@ -81,10 +82,9 @@ class ObjectStorage:
 
     def stat(self, path: str) -> FileInfo | None:
         checked_directory(path)
-        if path:
-            stored = self._objects.head(self._prefix + path)
-            if stored is not None:
-                return self._info(stored)
+        info = self.info_of_file(path) if path else None
+        if info is not None:
+            return info
         objects, prefixes = self._objects.list_below(self._below(path), limit=1)
         return FileInfo(path, 0, True, 0) if objects or prefixes else None
 
@@ -159,8 +159,26 @@ class ObjectStorage:
         self._objects.delete(key)
         return True
 
+    def info_of_file(self, path: str) -> FileInfo | None:
+        stored = self._objects.head(self._key(path))
+        return None if stored is None else self._info(stored)
+
     def discard(self, path: str) -> None:
         self._objects.delete(self._key(path))
+
+    def discard_tree(self, directory: str) -> None:
+        prefix = f"{self._key(directory)}/"
+        for _ in responses(self, self._objects.delete, self._objects.keys_below(prefix)):
+            pass
+        self._discard_empty(prefix)
+
+    def _discard_empty(self, prefix: str) -> None:
+        """Removes the directories that a store keeps without keys below them, as SeaweedFS does."""
+        objects, prefixes = self._objects.list_below(prefix)
+        for inner in prefixes:
+            self._discard_empty(inner)
+        if (objects or prefixes) and all(stored.key == prefix for stored in objects):
+            self._objects.delete(prefix)
 
     @property
     def _is_unsafe(self) -> bool:

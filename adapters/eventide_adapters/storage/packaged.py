@@ -8,7 +8,7 @@ from typing import BinaryIO, cast
 
 from eventide_adapters.storage.guarantees import FIRST_TRIAL
 from eventide_adapters.storage.paths import TEMPORARY
-from eventide_core.access.files import discard, remove_tree
+from eventide_core.access.files import discard, info_of_file, remove_tree
 from eventide_core.errors import ConfigError, EventideError, RefusedError
 from eventide_core.ports import Capability, FileInfo, KeyedFiles, OutputFile, Storage, VersionedFiles
 
@@ -94,6 +94,12 @@ class PackagedStorage:
 class _Keyed(PackagedStorage):
     def discard(self, path: str) -> None:
         discard(self._tried(), path)
+
+    def info_of_file(self, path: str) -> FileInfo | None:
+        return info_of_file(self._inner, path)
+
+    def discard_tree(self, directory: str) -> None:
+        remove_tree(self._tried(), directory)
 
 
 class _Versioned(PackagedStorage):

@@ -5,17 +5,21 @@ from functools import partial
 
 from eventide_core.access.requests import responses
 from eventide_core.errors import MissingFileError
-from eventide_core.ports import KeyedFiles, OutputFile, Storage
+from eventide_core.ports import FileInfo, KeyedFiles, OutputFile, Storage
 from eventide_core.table.files.checksum import RunningChecksum, checksum_of_stream
 from eventide_core.table.files.own_file import decoded_own
 
 
 class ChecksummedOutput:
-    """An OutputFile that computes the checksum of what is written to it (table/files/checksum.py)."""
+    """An OutputFile that computes the checksum of what is written to it (table/files/checksum.py).
+
+    `size` is what has been written, in bytes.
+    """
 
     def __init__(self, output: OutputFile) -> None:
         self._output = output
         self._checksum = RunningChecksum()
+        self.size = 0
 
     @property
     def checksum(self) -> str:
@@ -23,6 +27,7 @@ class ChecksummedOutput:
 
     def write(self, data: bytes | memoryview, /) -> int:
         self._checksum.add(data)
+        self.size += memoryview(data).nbytes
         return self._output.write(data)
 
     def commit(self) -> bool:
@@ -38,6 +43,11 @@ def discard(storage: Storage, path: str) -> None:
         storage.discard(path)
     else:
         storage.delete(path)
+
+
+def info_of_file(storage: Storage, path: str) -> FileInfo | None:
+    """The file; None if it is absent. In as few requests as the storage needs."""
+    return storage.info_of_file(path) if isinstance(storage, KeyedFiles) else storage.stat(path)
 
 
 def is_marked(storage: Storage, path: str) -> bool:
@@ -58,6 +68,9 @@ def checksum_of_file(storage: Storage, path: str, size: int) -> str | None:
 
 def remove_tree(storage: Storage, directory: str) -> None:
     """Removes a directory and its content. Links in it are removed; their targets stay."""
+    if isinstance(storage, KeyedFiles):
+        storage.discard_tree(directory)
+        return
     files: list[str] = []
     for entry in storage.list(directory):
         if entry.is_directory and entry.link_target is None:

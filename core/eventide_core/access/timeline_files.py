@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from eventide_core.access.files import info_of_file
 from eventide_core.ports import FileInfo, Lease, Storage
 from eventide_core.table.timeline.instant import Instant
 
@@ -18,7 +19,7 @@ class TimelineFiles:
         return f"{self.directory}/{instant.file_name}"
 
     def exists(self, instant: Instant) -> bool:
-        return self.storage.stat(self.path(instant)) is not None
+        return info_of_file(self.storage, self.path(instant)) is not None
 
     def entries(self) -> list[tuple[Instant, FileInfo]]:
         """The files of instants, as they are listed."""

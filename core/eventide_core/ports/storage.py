@@ -137,3 +137,11 @@ class KeyedFiles(Protocol):
     def discard(self, path: str) -> None:
         """Removes the file in one request. Does nothing if there is none, also if files are below that name."""
         ...
+
+    def info_of_file(self, path: str) -> FileInfo | None:
+        """The file, found by one request; None if there is none, also if files are below that name."""
+        ...
+
+    def discard_tree(self, directory: str) -> None:
+        """Removes every file below a directory, at any depth, and what else marks it; one listing finds them."""
+        ...

@@ -13,7 +13,7 @@ from azure.core.pipeline.transport import AioHttpTransport
 from gcsfs.core import GCSFileSystem
 from s3fs import S3FileSystem
 
-from eventide_core.access.files import discard
+from eventide_core.access.files import discard, info_of_file, remove_tree
 from eventide_core.ports import Capability, FileInfo, KeyedFiles, OutputFile, Storage
 
 
@@ -97,6 +97,12 @@ class MeteredKeys(MeteredStorage):
 
     def discard(self, path: str) -> None:
         discard(self._count("discard"), path)
+
+    def info_of_file(self, path: str) -> FileInfo | None:
+        return info_of_file(self._count("info_of_file"), path)
+
+    def discard_tree(self, directory: str) -> None:
+        remove_tree(self._count("discard_tree"), directory)
 
 
 def metered(storage: Storage, cost: Cost) -> MeteredStorage:

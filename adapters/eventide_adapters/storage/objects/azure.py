@@ -49,24 +49,36 @@ class AzureObjects(CloudObjects):
     def head(self, key: str) -> StoredObject | None:
         with self._answering("look at", key):
             properties = self._answer(key, lambda blob: blob.get_blob_properties())
-            # Accounts with a hierarchical namespace have blobs for directories.
-            is_file = properties is not None and properties.metadata.get("hdi_isfolder") != "true"
-            return _object(properties) if is_file else None
+            return None if properties is None or _is_folder(properties) else _object(properties)
 
     def list_below(self, prefix: str, *, limit: int | None = None) -> tuple[tuple[StoredObject, ...], tuple[str, ...]]:
         objects: list[StoredObject] = []
         prefixes: list[str] = []
+        listed = self._listed(
+            prefix,
+            lambda container: container.walk_blobs(name_starts_with=prefix, delimiter="/", results_per_page=limit),
+            is_one_page=limit is not None,
+        )
+        for entry in listed:
+            if isinstance(entry, BlobPrefix):
+                prefixes.append(entry.name)
+            else:
+                objects.append(_object(entry))
+        return tuple(objects), tuple(prefixes)
+
+    def keys_below(self, prefix: str) -> tuple[str, ...]:
+        listed = self._listed(prefix, lambda c: c.list_blobs(name_starts_with=prefix, include=["metadata"]))
+        return tuple(entry.name for entry in listed if not _is_folder(entry))
+
+    def _listed(self, prefix: str, begin: Callable[[Any], Any], *, is_one_page: bool = False) -> list[Any]:
+        """The entries of a listing, which `begin` begins with the client of the container."""
+        entries: list[Any] = []
 
         async def walk(container: Any) -> None:
-            blobs = container.walk_blobs(name_starts_with=prefix, delimiter="/", results_per_page=limit)
-            async for page in blobs.by_page():
+            async for page in begin(container).by_page():
                 count_request()
-                async for entry in page:
-                    if isinstance(entry, BlobPrefix):
-                        prefixes.append(entry.name)
-                    else:
-                        objects.append(_object(entry))
-                if limit:
+                entries.extend([entry async for entry in page])
+                if is_one_page:
                     return
 
         with self._answering("list", prefix):
@@ -75,7 +87,7 @@ class AzureObjects(CloudObjects):
                 sync(client.loop, walk, client.service_client.get_container_client(self.bucket))
             except ResourceNotFoundError:
                 raise self._no_bucket() from None
-        return tuple(objects), tuple(prefixes)
+        return entries
 
     def delete(self, key: str) -> None:
         with self._answering("delete", key):
@@ -209,6 +221,11 @@ class AzureUpload:
 def _code(failure: Exception) -> str | None:
     """Azure's name of the error."""
     return getattr(failure, "error_code", None)
+
+
+def _is_folder(properties: Any) -> bool:
+    """Accounts with a hierarchical namespace have blobs for directories."""
+    return (properties.metadata or {}).get("hdi_isfolder") == "true"
 
 
 def _object(blob: Any) -> StoredObject:

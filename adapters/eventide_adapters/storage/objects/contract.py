@@ -1,5 +1,6 @@
 """The objects of one bucket in any store: the interface that ../object_storage.py uses."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import BinaryIO, Final, Protocol
 
@@ -89,6 +90,10 @@ class Objects(Protocol):
 
         If there are more than `limit`, may omit some.
         """
+        ...
+
+    def keys_below(self, prefix: str) -> Sequence[str]:
+        """The keys of all objects below a prefix that ends with `/`, at any depth; also keys that mark directories."""
         ...
 
     def delete(self, key: str) -> None: ...

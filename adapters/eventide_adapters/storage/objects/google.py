@@ -8,6 +8,7 @@ import json
 import logging
 import os
 import uuid
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime
 from typing import Any, BinaryIO, ClassVar, Final, cast
@@ -49,19 +50,28 @@ class GoogleObjects(CloudObjects):
     def list_below(self, prefix: str, *, limit: int | None = None) -> tuple[tuple[StoredObject, ...], tuple[str, ...]]:
         objects: list[StoredObject] = []
         prefixes: list[str] = []
+        for answer in self._listed(prefix, limit, delimiter="/"):
+            objects += [_object(entry) for entry in answer.get("items", ())]
+            prefixes += answer.get("prefixes", ())
+        return tuple(objects), tuple(dict.fromkeys(prefixes))
+
+    def keys_below(self, prefix: str) -> tuple[str, ...]:
+        return tuple(entry["name"] for answer in self._listed(prefix) for entry in answer.get("items", ()))
+
+    def _listed(self, prefix: str, limit: int | None = None, **more: str) -> Iterator[dict[str, Any]]:
+        """The pages of a listing; with a limit, the first one alone."""
         page: str | None = None
         with self._answering("list", prefix):
             while True:
-                asked = {"prefix": prefix or None, "delimiter": "/", "maxResults": limit, "pageToken": page}
+                asked = {"prefix": prefix or None, **more, "maxResults": limit, "pageToken": page}
                 try:
                     answer = self._call("GET", "b/{}/o", self.bucket, json_out=True, **asked)
                 except FileNotFoundError:
                     raise self._no_bucket() from None
-                objects += [_object(entry) for entry in answer.get("items", ())]
-                prefixes += answer.get("prefixes", ())
+                yield answer
                 page = answer.get("nextPageToken")
                 if limit or not page:
-                    return tuple(objects), tuple(dict.fromkeys(prefixes))
+                    return
 
     def delete(self, key: str) -> None:
         with self._answering("delete", key):

@@ -103,14 +103,23 @@ class S3Objects:
         """The objects directly below a prefix that ends with `/` or is empty, and the prefixes below it."""
         objects: list[StoredObject] = []
         prefixes: list[str] = []
+        for answer in self._listed(prefix, limit, Delimiter="/"):
+            objects += [_object(entry["Key"], entry["Size"], entry) for entry in answer.get("Contents", ())]
+            prefixes += [entry["Prefix"] for entry in answer.get("CommonPrefixes", ())]
+        return tuple(objects), tuple(prefixes)
+
+    def keys_below(self, prefix: str) -> tuple[str, ...]:
+        return tuple(entry["Key"] for answer in self._listed(prefix) for entry in answer.get("Contents", ()))
+
+    def _listed(self, prefix: str, limit: int | None = None, **asked: str) -> Iterator[dict[str, Any]]:
+        """The pages of a listing; with a limit, the first one alone."""
         page: dict[str, Any] = {"MaxKeys": limit} if limit else {}
         with self._answering("list", prefix):
             while True:
-                answer = self._call("list_objects_v2", Prefix=prefix, Delimiter="/", **page)
-                objects += [_object(entry["Key"], entry["Size"], entry) for entry in answer.get("Contents", ())]
-                prefixes += [entry["Prefix"] for entry in answer.get("CommonPrefixes", ())]
+                answer = self._call("list_objects_v2", Prefix=prefix, **asked, **page)
+                yield answer
                 if limit or not answer.get("IsTruncated"):
-                    return tuple(objects), tuple(prefixes)
+                    return
                 page = {"ContinuationToken": answer["NextContinuationToken"]}
 
     def delete(self, key: str) -> None:

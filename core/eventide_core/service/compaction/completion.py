@@ -11,6 +11,7 @@ from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from eventide_core.access.files import info_of_file
 from eventide_core.action.compaction.quiet_moment import open_at
 from eventide_core.action.compaction.trigger import check_undoing, cure_of
 from eventide_core.errors import BusyError, MissingFileError, PlanMismatchError
@@ -79,7 +80,7 @@ def commit_lock(files: TableFiles, lock: TableLock, config: TableConfig) -> Gene
 
     def is_write_beginning(timeline: Timeline) -> bool:
         return files.clock.now_ms() < until_ms and any(
-            write.state is State.REQUESTED and files.storage.stat(heartbeat_path(write.requested_time)) is None
+            write.state is State.REQUESTED and info_of_file(files.storage, heartbeat_path(write.requested_time)) is None
             for write in timeline.pending_writes
         )
 

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
+from eventide_core.access.files import info_of_file
 from eventide_core.access.timeline_files import TimelineFiles, delete_each
 from eventide_core.action.metadata_table.compaction import due_instant, old_slices, plan
 from eventide_core.errors import CorruptTimelineError, MissingFileError
@@ -75,7 +76,7 @@ class MetadataCompactor:
         instant = due_instant(facts, delta_commits_max, moment)
         if instant is None or not all(map(state.can_merge, facts.partitions)):
             return None
-        if any(self.storage.stat(heartbeat_path(time)) is None for time in facts.open_writes):
+        if any(info_of_file(self.storage, heartbeat_path(time)) is None for time in facts.open_writes):
             return None
         slices = _slices_with_logs(state, instant)
         latest = (one for name in facts.partitions for one in state.view(name).latest_slices())

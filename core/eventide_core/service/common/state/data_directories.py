@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
+from eventide_core.access.files import info_of_file
 from eventide_core.errors import UnsafePathError
 from eventide_core.ports import FileInfo, Storage
 from eventide_core.table.files.file_name import path_in
@@ -13,7 +14,7 @@ def is_another_table(storage: Storage, directory: str, entries: Iterable[FileInf
     """Whether a directory below the table's root is the root of another one, of which nothing belongs to this table."""
     if directory == "" or path_in(directory, HOODIE_DIRECTORY) not in {e.path for e in entries if e.is_directory}:
         return False
-    return storage.stat(path_in(directory, PROPERTIES_PATH)) is not None
+    return info_of_file(storage, path_in(directory, PROPERTIES_PATH)) is not None
 
 
 def directories_of_data(root: str, entries: Iterable[FileInfo]) -> Iterator[str]:

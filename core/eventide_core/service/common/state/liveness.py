@@ -12,6 +12,7 @@ import json
 from dataclasses import dataclass
 
 from eventide_core import config as keys
+from eventide_core.access.files import info_of_file
 from eventide_core.config import Options
 from eventide_core.errors import BusyError, MissingFileError
 from eventide_core.ports import Clock, Heartbeats, Storage
@@ -88,7 +89,7 @@ class Liveness:
             if not (pending.action is Action.ROLLBACK and heartbeat.owner is not None):
                 self._check_expired(pending, heartbeat, "try again when it has completed or died")
             return
-        info = self.storage.stat(f"{timeline_path}/{pending.file_name}")
+        info = info_of_file(self.storage, f"{timeline_path}/{pending.file_name}")
         if info is None:
             return
         age_ms = self.clock.now_ms() - info.modified_ms
@@ -119,7 +120,7 @@ class Liveness:
             content = self.storage.read(path)
         except MissingFileError:
             return None
-        info = self.storage.stat(path)
+        info = info_of_file(self.storage, path)
         if info is None:
             return None  # it has ended since
         age_ms = max(0, self.clock.now_ms() - info.modified_ms)

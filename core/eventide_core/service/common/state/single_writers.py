@@ -4,6 +4,7 @@ Hudi's writers keep a heartbeat where they clean failed writes up lazily, which 
 that cleans up eagerly, Hudi's default for a single writer, keeps none.
 """
 
+from eventide_core.access.files import info_of_file
 from eventide_core.config import CONCURRENCY_MODE, FAILED_WRITES
 from eventide_core.service.common.state.table_files import TableFiles
 from eventide_core.table.files.file_group_write import heartbeat_path
@@ -14,7 +15,9 @@ from eventide_core.table.timeline.timeline import Timeline
 
 def writes_of_single_writers(files: TableFiles, config: TableConfig, timeline: Timeline) -> tuple[Instant, ...]:
     """The pending writes without a heartbeat. One that has ended since the timeline was listed is none of them."""
-    writes = [w for w in timeline.pending_writes if files.storage.stat(heartbeat_path(w.requested_time)) is None]
+    writes = [
+        w for w in timeline.pending_writes if info_of_file(files.storage, heartbeat_path(w.requested_time)) is None
+    ]
     if not writes:
         return ()
     still_pending = {write.requested_time for write in files.timeline(config).pending_writes}

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from eventide_core.access.active_timeline import recorded_ends
+from eventide_core.access.files import info_of_file
 from eventide_core.errors import CorruptTimelineError
 from eventide_core.ports import Storage
 from eventide_core.table.files.own_file import decoded_own
@@ -58,13 +59,13 @@ def claim_outcome(storage: Storage, wanted: Outcome) -> Outcome:
 
 def claimed_outcome(storage: Storage, record: str) -> Outcome | None:
     """The outcome of the action, if it has been claimed."""
-    return None if storage.stat(outcome_path(record)) is None else _read(storage, record)
+    return None if info_of_file(storage, outcome_path(record)) is None else _read(storage, record)
 
 
 def is_undone(storage: Storage, record: str) -> bool:
     """Whether the action was undone, or is being undone."""
     claimed = claimed_outcome(storage, record)
-    return (claimed is not None and claimed.is_undone) or storage.stat(undone_path(record)) is not None
+    return (claimed is not None and claimed.is_undone) or info_of_file(storage, undone_path(record)) is not None
 
 
 def record_undone(storage: Storage, record: str) -> None:
