@@ -1,7 +1,8 @@
 """Compact one slice: the order of writes of an executor, and what a crash between two of them leaves.
 
-1. Check that the log files named in the plan have the sizes that the plan saw: nothing was appended since. Begin to
-   merge (`ports.SliceMerger`), up to the first bytes of the new base file. Nothing has been written so far.
+1. Check that the log files named in the plan have the sizes that the plan saw: nothing was appended since, which a
+   storage of keys cannot do. Begin to merge (`ports.SliceMerger`), up to the first bytes of the new base file. Nothing has
+   been written so far.
 2. Make the left-overs visible in the new slice, the last one first, each whole or not at all. A reader that meets them
    halfway sees a suffix of the slice's log files twice, which changes nothing. A prefix would change what it sees.
 3. Merge into a file that nobody sees yet.
@@ -18,10 +19,10 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, Final
 
-from eventide_core.access.files import ChecksummedOutput, checksum_of_file
+from eventide_core.access.files import ChecksummedOutput, checksum_of_file, info_of_file
 from eventide_core.access.requests import responses
 from eventide_core.errors import MissingFileError, PlanMismatchError
-from eventide_core.ports import FileInfo, MergeResult, MergeTask, OutputFile, SliceMerger, Storage
+from eventide_core.ports import FileInfo, KeyedFiles, MergeResult, MergeTask, OutputFile, SliceMerger, Storage
 from eventide_core.table.files.checksum import RunningChecksum
 from eventide_core.table.files.own_file import decoded_own, encoded_own
 from eventide_core.table.timeline.plans import LinkMode
@@ -57,10 +58,11 @@ class SliceCompactor:
     def _compacted(self, task: MergeTask, may_write: Callable[[], object]) -> MergeResult:
         self.merger.check(task.shape)
         planned = (*task.op.compacted, *(left.log_file for left in task.op.left_overs))
+        grows = () if isinstance(self.storage, KeyedFiles) else planned
         # The first one is the file of an earlier attempt. If another process makes it from now on, `_merge` finds it.
-        paths = (task.op.new_base_path, *(log.path for log in planned))
-        earlier, *infos = responses(self.storage, self.storage.stat, paths)
-        for log, info in zip(planned, infos, strict=True):
+        paths = (task.op.new_base_path, *(log.path for log in grows))
+        earlier, *infos = responses(self.storage, partial(info_of_file, self.storage), paths)
+        for log, info in zip(grows, infos, strict=True):
             check_size(info, log.path, log.size)
         if earlier is not None:
             may_write()
@@ -75,7 +77,7 @@ class SliceCompactor:
 
         Raises PlanMismatchError if the file of that name is not this plan's.
         """
-        info = self.storage.stat(task.op.new_base_path)
+        info = info_of_file(self.storage, task.op.new_base_path)
         if info is None:
             return None
         text = self.merger.read_footer(task.op.new_base_path).get(RESULT_FOOTER_KEY, "{}")

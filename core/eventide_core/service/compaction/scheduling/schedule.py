@@ -15,7 +15,7 @@ from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.action.compaction.trigger import check_trigger
 from eventide_core.config import LinkChoice
 from eventide_core.errors import BusyError, LockLostError, MetadataTableBusyError, MissingFileError, RefusedError
-from eventide_core.ports import Capability, Clock, Engine, TableLock
+from eventide_core.ports import Capability, Clock, Engine, KeyedFiles, TableLock
 from eventide_core.service.common.facts.moments import local_instant_time
 from eventide_core.service.common.state.single_writers import single_writer_note, writes_of_single_writers
 from eventide_core.service.common.state.table import TableState, read_from
@@ -187,9 +187,13 @@ class CompactionScheduler:
         unused and quiet until something happens, and only the metadata table, which is checked again, can change unseen.
         """
         with self.lock.acquire() as lease:
-            state = self._load()
+            # Elsewhere, a file may have grown by an append that was interrupted.
+            is_same = isinstance(self.files.storage, KeyedFiles) and draft.state.still_holds(
+                *self.files.config_and_timeline()
+            )
+            state = draft.state if is_same else self._load()
             self.files.sweep(state.config, state.timeline, lease)
-            if draft.state.is_unchanged_in(state):
+            if is_same or draft.state.is_unchanged_in(state):
                 self._check(state)
                 self.drafter.metadata.check(state.config, RowChange.NONE)
             else:
