@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,13 +19,16 @@ from eventide_core.table.records.schema import META_FIELDS
 from eventide_core.table.settings.key_format import KeyFormat
 from eventide_core.table.settings.write_shape import SchemaRules
 
+if TYPE_CHECKING:
+    from eventide_core.service.common.state.table import TableState
+
 Values = Mapping[str, Any]
 """New values by column: a text is an expression as in SQL; anything else is the value itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChangedTable:
-    """What a change of rows needs to know of the table. `basis` is as of a moment before any row is read.
+    """What a change of rows needs to know of the table. `state` and `basis` are as of a moment before any row is read.
 
     `keys` is how record keys and partition paths are made of a row. `ordering` are the fields that order the versions of a
     row; none if the last one wins. `has_global_keys`: a key is unique in the table, not only in its partition. `rules`
@@ -33,6 +36,7 @@ class ChangedTable:
     """
 
     uri: str
+    state: "TableState"
     keys: KeyFormat
     ordering: tuple[str, ...]
     has_global_keys: bool
@@ -55,6 +59,7 @@ class ChangedTable:
         is_by_commit = shape.records.merge_rule is MergeRule.COMMIT_TIME_ORDERING
         return cls(
             root,
+            state,
             shape.keys,
             () if is_by_commit else tuple(shape.records.ordering_fields),
             shape.has_global_keys,

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from eventide.bootstrap import Application
 from eventide.own_warnings import OwnWarning, warn
+from eventide_core.service.common.state.table import TableState
 from eventide_core.table.records.record_order import MergeRule
 
 _NUMBER: Final = r"^[+-]?\d+(\.\d+)?$"
@@ -37,14 +38,16 @@ class OrderingWarning(OwnWarning, UserWarning):
     """The values of the ordering field merge in another order than their times or numbers."""
 
 
-def warn_of_ordering(application: Application, rows: pa.Table, known: Callable[[str], pa.Table | None]) -> None:
+def warn_of_ordering(
+    application: Application, state: TableState, rows: pa.Table, known: Callable[[str], pa.Table | None]
+) -> None:
     """Warns if the ordering values of these rows merge otherwise than they read.
 
     Of texts, that is checked in the first rows of the table. `known` reads a row of the table with that column.
     """
-    config = application.files.config()
+    config = state.config
     sentence = by_letters(rows, config.ordering_fields)
-    if sentence is not None and application.files.timeline(config).writes:
+    if sentence is not None and state.timeline.writes:
         sentence = None
     if sentence is None and config.merge_rule is not MergeRule.COMMIT_TIME_ORDERING:
         sentence = _by_units(application, rows, config.ordering_fields, known)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from eventide.rows.row_filter import Filter
     from eventide.table.derived import SourceState
     from eventide_core.action.write.pending_write import WriteResult
+    from eventide_core.service.common.state.table import TableState
     from eventide_core.table.records.event_time import Moment
 
 
@@ -59,10 +60,10 @@ class TableChanges(TableQueries):
         if (where is None) is not all:
             raise ConfigError("give either a condition (`where`), or `all=True` for every row")
         table = ChangedTable.load(self._application)
-        rows = own_columns(self.snapshot().to_arrow(None, where))
+        rows = own_columns(self._snapshot_of(table.state).to_arrow(None, where))
         new = updated_rows(rows, set, table)
         if any(name in set for name in table.ordering):
-            self._warn_of_ordering(new, lambda _: rows)
+            self._warn_of_ordering(new, table.state, lambda _: rows)
         return self._write_changes(table, new, None, updated=len(new), progress=progress)
 
     @traced
@@ -131,11 +132,12 @@ class TableChanges(TableQueries):
 
         rows = own_columns(named_apart(self._application, source))
         table = ChangedTable.load(self._application)
-        snapshot = self.snapshot()
+        snapshot = self._snapshot_of(table.state)
         schema = own_columns(snapshot.schema.empty_table()).schema
         merge = Merge(table, schema, snapshot.plan.shape.schema, table.rules, clauses, on)
         changes = merge.changes(rows, snapshot.to_arrow)
-        self._warn_of_ordering(pa.concat_tables([changes.left_out, changes.upserts]), self._a_row)
+        written = pa.concat_tables([changes.left_out, changes.upserts])
+        self._warn_of_ordering(written, table.state, partial(self._a_row, table.state))
         return self._write_changes(
             table,
             changes.upserts,
@@ -146,10 +148,12 @@ class TableChanges(TableQueries):
             sources=sources,
         )
 
-    def _warn_of_ordering(self, rows: "pa.Table", known: Callable[[str], "pa.Table | None"]) -> None:
+    def _warn_of_ordering(
+        self, rows: "pa.Table", state: "TableState", known: Callable[[str], "pa.Table | None"]
+    ) -> None:
         from eventide.rows.ordering_warnings import warn_of_ordering
 
-        warn_of_ordering(self._application, rows, known)
+        warn_of_ordering(self._application, state, rows, known)
 
     def _write_changes(
         self,
@@ -167,17 +171,24 @@ class TableChanges(TableQueries):
 
         records = arrow_records(self._application, upserts, deletes)
         basis = replace(table.basis, new_keys=inserted)
-        append = self._noting(self._application.append, sources)
+        append = self._noting(replace(self._application.append, known=table.state), sources)
         result = append.write(WriteOperation.UPSERT, records, progress_of(progress), basis=basis)
         deleted = 0 if deletes is None else len(deletes)
         return replace(result, rows_inserted=inserted, rows_updated=updated, rows_deleted=deleted)
 
-    def _a_row(self, column: str) -> "pa.Table | None":
-        """A row of the table with that column alone, read by a task; none if it has none, or cannot be read."""
+    def _a_row(self, state: "TableState", column: str) -> "pa.Table | None":
+        """A row of the table with that column alone, read by a task; none if it has none, or cannot be read.
+
+        It may be an old one: it comes from a base file, if there is one.
+        """
         from eventide.rows.reader import first_row
+        from eventide_core.service.query.read import QueryService
 
         with suppress(EventideError):  # the write finds that itself, if it matters there
-            reading = self.snapshot().limit(1).reading([column])
+            queries = QueryService(self._application.files, state)
+            plan = queries.read_optimized()
+            rows = self._rows(queries.snapshot, plan if plan.slices else None)
+            reading = rows.limit(1).reading([column])
             read = partial(first_row, reading.of_slices())
             return next(iter(self._application.engine.map(read, reading.slices[:1])), None)
         return None

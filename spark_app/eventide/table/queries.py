@@ -1,6 +1,7 @@
 """The four queries of a table: now, or as of an instant, a watermark or a tag; and its closed windows of event time."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from eventide.table.window import Windows
     from eventide_core.action.freshness.watermark_view import PublishedView
     from eventide_core.ports import MarkerEvent
+    from eventide_core.service.common.state.table import TableState
     from eventide_core.table.files.slice_read import QueryPlan
 
 
@@ -195,12 +197,21 @@ class TableQueries(OpenTable):
 
         return mark_done(self._application, self._application.options)
 
-    def _rows(self, plan: "Callable[[], QueryPlan]") -> "Rows":
+    def _snapshot_of(self, state: "TableState") -> "Rows":
+        """Every row of a state that has just been loaded."""
+        from eventide_core.service.query.read import QueryService
+
+        plan = QueryService(self._application.files, state).snapshot()
+        return replace(self._rows(self._application.queries.snapshot, plan), config=lambda: state.config)
+
+    def _rows(self, plan_again: "Callable[[], QueryPlan]", plan: "QueryPlan | None" = None) -> "Rows":
         from eventide.rows.reader import Rows
 
         application = self._application
         lookup = application.key_lookup
-        return Rows(plan(), application.reader, application.engine, plan, application.files.config, lookup)
+        return Rows(
+            plan or plan_again(), application.reader, application.engine, plan_again, application.files.config, lookup
+        )
 
 
 def _no_time(given: object) -> ConfigError:

@@ -1,6 +1,8 @@
 """The writes of records: upserts, inserts, overwrites and deletes."""
 
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from eventide.engine_local import LocalEngine
@@ -176,8 +178,9 @@ class TableWrites(TableChanges):
         if session is not None and isinstance(application.engine, LocalEngine):
             application = self._on(session)  # what the indexes need is read where the rows are, not by the driver
         incoming = incoming_records(application, operation, records)
+        state = application.state()
         for rows in (incoming.upserts, incoming.deletes) if isinstance(incoming, ArrowRecords) else ():
             if rows is not None:
-                self._warn_of_ordering(rows, self._a_row)
+                self._warn_of_ordering(rows, state, partial(self._a_row, state))
         append = application.append if schema_mode is None else application.append.having(SCHEMA_MODE, schema_mode)
-        return self._noting(append, sources).write(operation, incoming, progress_of(progress))
+        return self._noting(replace(append, known=state), sources).write(operation, incoming, progress_of(progress))

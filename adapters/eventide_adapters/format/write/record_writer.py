@@ -102,7 +102,7 @@ class RowWriter:
             is_new = output.commit()
         finally:
             output.abort()
-        size = _size_of(self.storage, path)
+        size, checksum = self._made(path, output, is_new)
         old = group.filled_up
         return WriteStat(
             file_id=group.file_id,
@@ -114,7 +114,7 @@ class RowWriter:
             num_inserts=len(upserts),
             total_write_bytes=size,
             file_size_bytes=size,
-            checksum=output.checksum if is_new else checksum_of_file(self.storage, path, size),
+            checksum=checksum,
         )
 
     def _rows_before(
@@ -145,7 +145,7 @@ class RowWriter:
                 is_new = output.commit()
             finally:
                 output.abort()
-            size = _size_of(self.storage, path)
+            size, checksum = self._made(path, output, is_new)
             is_shared = _shares_logs(shape)
             is_known = shape.stat_field is not None and log.event_times.has_only_times
             times = log.event_times if is_known else _NO_EVENT_TIMES
@@ -165,8 +165,17 @@ class RowWriter:
                 base_file=(group.base_file or "") if is_shared else "",
                 # Version 6 names every log file of the slice up to this one.
                 log_files=(*group.earlier_logs, *names) if is_shared else (name,),
-                checksum=output.checksum if is_new else checksum_of_file(self.storage, path, size),
+                checksum=checksum,
             )
+
+    def _made(self, path: str, output: ChecksummedOutput, is_new: bool) -> tuple[int, str | None]:
+        """Size and checksum of the file, which another attempt of this task may have made."""
+        if is_new:
+            return output.size, output.checksum
+        info = self.storage.stat(path)
+        if info is None:
+            raise StorageError(f"{path} disappeared after it was written; the write was not committed")
+        return info.size, checksum_of_file(self.storage, path, info.size)
 
 
 @dataclass(slots=True)
@@ -302,13 +311,6 @@ def _range(column: Any, shape: RecordShape) -> EventTimeRange:
     except UnsupportedTableError:
         # Only a compaction by event time needs the times, and it reports this error.
         return EventTimeRange(None, None, column.null_count, len(column) - column.null_count)
-
-
-def _size_of(storage: Storage, path: str) -> int:
-    info = storage.stat(path)
-    if info is None:
-        raise StorageError(f"{path} disappeared after it was written; the write was not committed")
-    return info.size
 
 
 def by_event_time(rows: pa.Table, shape: RecordShape, bucket_ms: int) -> Iterator[pa.Table]:

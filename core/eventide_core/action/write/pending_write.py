@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from eventide_core.action.write.basis import ReadBasis
 from eventide_core.action.write.conflict import WrittenGroups
 from eventide_core.table.records.schema import AvroSchema, SchemaChanges
+from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.commit_metadata import CommitMetadata
 from eventide_core.table.timeline.instant import Action
 
@@ -41,8 +42,8 @@ class PendingWrite:
     """A write whose files exist, but which has not completed: no reader sees it yet.
 
     `action` and `metadata` are its completed file's. `written` is what it is compared by with other writes, `seen`
-    the state that it builds on, by requested time, with `schema_before`, the table's schema. `schema_changes` are what it
-    adds to that. `basis`, if it was computed from rows that were read before it began.
+    the state that it builds on, by requested time, with `config` and `schema_before`, the table's settings and schema.
+    `schema_changes` are what it adds to that. `basis`, if it was computed from rows that were read before it began.
     """
 
     instant: str
@@ -50,6 +51,7 @@ class PendingWrite:
     metadata: CommitMetadata
     written: WrittenGroups
     seen: frozenset[str]
+    config: TableConfig
     schema_changes: SchemaChanges
     basis: ReadBasis | None = None
     schema_before: AvroSchema | None = None

@@ -88,9 +88,10 @@ class Alter:
         if is_dry_run or after == state.schema:
             return planned
         self.append.metadata.check(state.config, RowChange.WRITTEN)
-        instant = self.append.instants.request(Action.DELTA_COMMIT)
+        requested = self.append.instants.request(Action.DELTA_COMMIT)
+        instant = requested.instant
         try:
-            state = TableState.load(files)
+            state = requested.state(files, state)
             pending = _pending(state, self._altered(state, alteration), instant, alteration.rename)
         except BaseException as failure:
             self.append.instants.abort(instant, failure, list)
@@ -172,6 +173,7 @@ def _pending(state: TableState, schema: AvroSchema, instant: str, renamed: Mappi
         CommitMetadata({}, with_checksums(extra, (), state.config.recorded_settings), ALTER_SCHEMA),
         nothing,
         frozenset(i.requested_time for i in (*state.timeline.completed, *state.timeline.pending_plans)),
+        state.config,
         changes,
         None,
         before,

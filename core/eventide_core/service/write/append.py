@@ -6,8 +6,8 @@ Order of writes, and what a crash after each leaves:
 2. Under the lock: the heartbeat, `<instant>.deltacommit.requested` and `.inflight` (`replacecommit` for an overwrite).
    From then on, no compaction is planned that would treat the write's log files as its own input. A crash leaves a
    pending write, which nobody sees and whose heartbeat expires.
-3. The table is read again: the write builds on everything that has completed by now. Records get their places, and
-   places their file groups.
+3. The table is read again if it has changed: the write builds on everything that has completed by now. Records get their
+   places, and places their file groups.
 4. Partition marks, then one task per file group on the engine: marker and file. They are not visible, because their
    instant has not completed.
 5. Tasks read what the metadata table needs of the files. Under the lock: checks that the write is still pending and
@@ -78,7 +78,10 @@ from eventide_core.table.timeline.timeline import Timeline
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """`new_uuid` names new file groups. `sources` are the tables that records were made of, `stated` T of other sources."""
+    """`new_uuid` names new file groups. `sources` are the tables that records were made of, `stated` T of other sources.
+
+    `known` is the table's state if it has just been loaded for something else.
+    """
 
     files: TableFiles
     metadata: MetadataTableUpkeep
@@ -87,6 +90,7 @@ class Append:
     new_uuid: Callable[[], str]
     sources: tuple[SourceNote, ...] = ()
     stated: Mapping[str, str] = field(default_factory=dict[str, str])
+    known: TableState | None = None
 
     def having(self, option: Option[Any], text: str) -> "Append":
         """Writes with another value of an option."""
@@ -141,7 +145,7 @@ class Append:
         extra_metadata: Mapping[str, str] | None,
         basis: ReadBasis | None,
     ) -> PendingWrite:
-        before = TableState.load(self.files)
+        before = self.known or TableState.load(self.files)
         if before.config.is_copy_on_write:
             raise UnsupportedTableError(
                 f"{self.files.storage.root}: hoodie.table.type=COPY_ON_WRITE: eventide writes log files, which such a table "
@@ -160,10 +164,11 @@ class Append:
         self._refuse_moving_merged_records(before.config, index)
         prepared = self._prepare(before, operation, index, records)
         self._overwrite(before, operation, prepared.placements or ())  # refuses one that replaces nothing
-        instant = self.instants.request(operation.action)
+        requested = self.instants.request(operation.action)
+        instant = requested.instant
         groups: Sequence[FileGroupWrite] = ()
         try:
-            state = TableState.load(self.files)
+            state = requested.state(self.files, before)
             if state.known_schema != before.known_schema:
                 prepared = self._prepare(state, operation, index, records)
             placements = prepared.placements
@@ -209,6 +214,7 @@ class Append:
                 overwrite,
             ),
             _seen(state.timeline, operation, basis),
+            state.config,
             prepared.changes,
             basis,
             state.known_schema,

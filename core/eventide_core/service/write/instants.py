@@ -6,6 +6,7 @@ Each step runs under the table lock. Between them, the lock is free, and the hea
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from eventide_core import config as keys
 from eventide_core.access.block_headers import is_of_one_write
@@ -50,6 +51,18 @@ from eventide_core.table.timeline.outcome_file import record_of
 from eventide_core.table.timeline.timeline import Timeline
 
 
+class RequestedWrite(NamedTuple):
+    """A new instant, and the settings and the timeline right before it, under the lock."""
+
+    instant: str
+    config: TableConfig
+    timeline: Timeline
+
+    def state(self, files: TableFiles, known: TableState) -> TableState:
+        """The table's state now, which is the known one if nothing has changed since."""
+        return known if known.still_holds(self.config, self.timeline) else TableState.load(files)
+
+
 @dataclass(frozen=True, slots=True)
 class WriteInstants:
     files: TableFiles
@@ -59,7 +72,7 @@ class WriteInstants:
     liveness: Liveness
     options: Options
 
-    def request(self, action: Action) -> str:
+    def request(self, action: Action) -> RequestedWrite:
         """Requests a new instant, with a heartbeat. Raises BusyError."""
         instant = ""
         try:
@@ -86,7 +99,7 @@ class WriteInstants:
         except BaseException:
             self.liveness.heartbeats.stop(instant)
             raise
-        return instant
+        return RequestedWrite(instant, config, timeline)
 
     def _transaction(self, config: TableConfig, action: Action, instant: str) -> Transaction:
         return self.files.transaction(config, Kind.WRITE, action, instant)
@@ -155,8 +168,7 @@ class WriteInstants:
             data = self.files.codec.encode_commit(update.recorded_in(pending.metadata), config.version)
             update.write(lease, completion)
             put_history(self.files, config, timeline, pending, completion)
-            lease.check()
-            with self.files.created():
+            with self.files.created(lease):
                 put = transaction.put(lease, State.COMPLETED, data, completion=recorded)
             if put is Put.DONE:
                 put_ms = self.files.clock.now_ms()
@@ -255,9 +267,9 @@ class WriteInstants:
     def _read_ahead(self, pending: PendingWrite) -> FileAnswers:
         """What the metadata table needs of the write's files, before the lock is acquired. Nothing if that fails."""
         with suppress(EventideError):
-            config = self.files.config()
-            if self.metadata.reads_files(config):
-                return self.metadata.known_ahead(config, pending.instant, self._changes(pending, config))
+            if self.metadata.reads_files(pending.config):
+                changes = self._changes(pending, pending.config)
+                return self.metadata.known_ahead(pending.config, pending.instant, changes)
         return {}
 
     def _changes(self, pending: PendingWrite, config: TableConfig) -> FileChanges:

@@ -179,16 +179,17 @@ def ingest(
     _check_usage(fields, sources, creates=create, stated_format=stated_format)
     if columns is not None and (operation != WriteOperation.UPSERT or create or add_columns):
         raise click.UsageError("--columns partial is of an upsert into a table that exists, and adds no columns")
-    existing = existing_table(table, settings.options, may_be_absent=create)
-    if existing is not None:
-        refuse_contradictions(existing, fields, settings.options)
-        settings = settings.having(EVENT_TIME_FIELD, fields["event_time"])
     if add_columns:
         settings = settings.having(SCHEMA_MODE, SchemaMode.MERGE)
     if sanitize:
         settings = settings.having(SANITIZE_NAMES, "true")
     for key, text in statement_of(pairs_of(stated_sources, "--source")).items():
         settings = settings.having(key, text)
+    of_existing = settings.having(EVENT_TIME_FIELD, fields["event_time"])
+    existing = existing_table(table, of_existing.options, may_be_absent=create)
+    if existing is not None:
+        refuse_contradictions(existing, fields, settings.options)
+        settings = of_existing
     stated = None if schema_file is None else read_schema(schema_file)
     types = declared_types(existing, None if stated is None else stated.columns, widens=add_columns)
     dialect = replace(_dialect(csv, encoding, list(types)), epochs=epochs, needs_every_key=columns is not None)
@@ -314,7 +315,7 @@ def _written(
             made = created_by_first_commit(uri, schema, settings.options, fields, engine)
             opened = Table(uri, settings.options, made)
         else:
-            opened = Table.open(uri, settings.options, engine=spark)
+            opened = existing if spark is None else Table.open(uri, settings.options, engine=spark)
         write: Callable[..., WriteResult] = getattr(opened, operation)
         chosen = {} if columns is None else {"columns": columns}
         try:

@@ -8,7 +8,8 @@ import pytest
 
 from eventide import Table
 from eventide_core.errors import WriteConflictError
-from eventide_core.service.write.instants import WriteInstants
+from eventide_core.service.common.state.table import TableState
+from eventide_core.service.write.instants import RequestedWrite, WriteInstants
 from eventide_core.table.timeline.instant import Action
 from support.tables.append import START_MS, make, rows, seen
 
@@ -26,10 +27,11 @@ def _write_more(table: Table) -> None:
 
 
 def _overtake(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
-    """Another process acts as soon as the next write has its instant."""
+    """Another process acts as soon as the next write has its instant, which then reads the table again."""
+    monkeypatch.setattr(TableState, "still_holds", lambda *_: False)
     request = WriteInstants.request
 
-    def requested(self: WriteInstants, action: Action) -> str:
+    def requested(self: WriteInstants, action: Action) -> RequestedWrite:
         instant = request(self, action)
         monkeypatch.setattr(WriteInstants, "request", request)
         act()

@@ -180,6 +180,13 @@ class TableState:
             and (self.undone, self.ended) == (later.undone, later.ended)
         )
 
+    def still_holds(self, config: TableConfig, timeline: Timeline) -> bool:
+        """Whether the table is as it was, by its settings and its timeline, as they were read again.
+
+        Its files change with its timeline, unless something is pending or has left strays.
+        """
+        return not timeline.pending and not timeline.strays and (config, timeline) == (self.config, self.timeline)
+
     def own(self, listing: Iterable[DataFile]) -> tuple[DataFile, ...]:
         """The files of a later listing that are the table's."""
         return own_files(listing, self.timeline, self.foreign)

@@ -141,13 +141,13 @@ class TableFiles:
         return known_settings(self.storage.read_range, root) or self.first_settings
 
     @contextmanager
-    def created(self) -> Generator[None]:
+    def created(self, lease: Lease) -> Generator[None]:
         """Around the put of a completed file, under the lock: the table exists from the step before.
 
         The first commit of a table that does not exist yet creates it. A crash between both leaves an empty table. Raises
-        WriteConflictError if another process has created another table meanwhile.
+        LockError, and WriteConflictError if another process has created another table meanwhile.
         """
-        creates = self.first_settings is not None and self._create(self.first_settings)
+        creates = self.first_settings is not None and self._create(self.first_settings, lease)
         try:
             yield
         except StorageFullError:  # the only failure after which the commit is surely not there
@@ -155,7 +155,8 @@ class TableFiles:
                 discard(self.storage, PROPERTIES_PATH)
             raise
 
-    def _create(self, settings: str) -> bool:
+    def _create(self, settings: str, lease: Lease) -> bool:
+        lease.check()
         if self.storage.put_if_absent(PROPERTIES_PATH, settings.encode()):
             return True
         root = self.storage.root
