@@ -5,9 +5,9 @@ request, even if it was sent in parts before that. If two writers create it, the
 (objects/s3.py, google.py, azure.py).
 
 A store that ignores the condition of a create lets two writers both succeed, so the first write tests the store: it
-creates a key twice by each kind of request, and the second create must fail. Such a store, or one that answers a condition
-with an error, is refused, unless the option `eventide.storage.unsafe.writes` promises that nobody else writes. Then each
-create checks first whether the key exists.
+creates a key twice by each kind of request, and the second create must fail (remembered_trial.py). Such a store, or one
+that answers a condition with an error, is refused, unless the option `eventide.storage.unsafe.writes` promises that
+nobody else writes. Then each create checks first whether the key exists.
 
 This test does not detect a store that checks for the key before it writes it, without locking. SeaweedFS 4 does that
 for CompleteMultipartUpload, but not for PutObject. If two writers create one large file there at the same time, both
@@ -24,6 +24,7 @@ from typing import BinaryIO
 
 from eventide_adapters.storage.objects.contract import UNSAFE_WRITES, Objects, StoredObject, Upload, VersionedObjects
 from eventide_adapters.storage.paths import TEMPORARY, check_whole, checked_directory, checked_path
+from eventide_adapters.storage.remembered_trial import is_remembered, remember
 from eventide_adapters.storage.remote_streams import StreamedOutput, in_pieces, open_ranges
 from eventide_core.access.requests import responses
 from eventide_core.errors import MissingFileError, RefusedError, StorageAccessError, StorageError
@@ -219,13 +220,15 @@ class ObjectStorage:
             )
 
     def _keeps_conditions(self) -> bool:
-        """Whether a second create of a key fails, both by PutObject and by CompleteMultipartUpload.
+        """Whether a second create of a key fails, both by PutObject and by CompleteMultipartUpload, as a trial has shown.
 
         Raises StorageAccessError if the store forbids to delete: a table could be begun there, and not be written to.
+        That is tried each time, because it depends on who asks.
         """
         key = f"{self._prefix}{TEMPORARY}/probe-{uuid.uuid4().hex}"
+        is_known = is_remembered(self._objects, self._prefix)
         try:
-            keeps = self._refuses_a_second_create(key)
+            keeps = is_known or self._refuses_a_second_create(key)
         except StorageError as failure:
             keeps = False
             if isinstance(failure, StorageAccessError) or not self._refuses_conditions(key):
@@ -237,6 +240,8 @@ class ObjectStorage:
         except StorageError as failure:
             if isinstance(failure, StorageAccessError):
                 raise  # otherwise, the next write shows whether the store can be reached
+        if keeps and not is_known:
+            remember(self._objects, self._prefix)
         return keeps
 
     def _refuses_a_second_create(self, key: str) -> bool:
