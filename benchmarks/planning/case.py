@@ -29,7 +29,7 @@ from eventide_core.config import LinkChoice
 from eventide_core.ports import MergeResult, Storage
 from eventide_core.service.compaction.commit import commit_metadata
 from eventide_core.service.compaction.scheduling.draft_plan import DraftPlan
-from eventide_core.table.timeline.plans import CompactionPlan
+from eventide_core.table.timeline.contents.plans import CompactionPlan
 
 _NOW_MS = START_MS + 10_000 * STEP_MS
 

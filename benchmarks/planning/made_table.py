@@ -22,9 +22,15 @@ from eventide_core.errors import MissingFileError
 from eventide_core.ports import Capability, FileInfo, OutputFile
 from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.records.record_order import MergeRule
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
 from eventide_core.table.settings.new_table import NewTable
-from eventide_core.table.timeline.commit_metadata import EVENT_TIMES_KEY, WRITER, WRITER_KEY, CommitMetadata, WriteStat
+from eventide_core.table.timeline.contents.commit_metadata import (
+    EVENT_TIMES_KEY,
+    WRITER,
+    WRITER_KEY,
+    CommitMetadata,
+    WriteStat,
+)
 from eventide_core.table.timeline.instant import instant_time
 
 SCHEMA = AvroSchema.of(

@@ -24,7 +24,7 @@ from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, Si
 from eventide_adapters.storage.local import LocalStorage
 from eventide_core.errors import BusyError, UnsupportedTableError
 from eventide_core.table.files.log_block import BlockType, HeaderKey, read_blocks
-from eventide_core.table.timeline.plans import FallbackReason
+from eventide_core.table.timeline.contents.plans import FallbackReason
 from support.judge import HudiJudge
 from support.judge.options import (
     BUCKET_INDEX,

@@ -15,7 +15,7 @@ import pytest
 from eventide import Table
 from eventide_core.config import PENDING_WRITE_WAIT_MS
 from eventide_core.errors import BusyError, RefusedError
-from eventide_core.table.timeline.plans import LinkMode
+from eventide_core.table.timeline.contents.plans import LinkMode
 from golden.histories import EPOCH_MS
 from golden.readings import as_values
 from support.judge import HudiJudge, hudi_rs

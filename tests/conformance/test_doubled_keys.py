@@ -13,7 +13,7 @@ import pytest
 
 from eventide import Table
 from eventide.rows.given import CutName
-from eventide_core.table.timeline.plans import FallbackReason
+from eventide_core.table.timeline.contents.plans import FallbackReason
 from support.judge import HudiJudge
 from support.judge.options import (
     BUCKET_INDEX,

@@ -14,7 +14,7 @@ import pytest
 
 from eventide import Plan, Table
 from eventide_core.errors import UnsupportedTableError, format_timestamp
-from eventide_core.table.timeline.plans import FallbackReason
+from eventide_core.table.timeline.contents.plans import FallbackReason
 from support.judge import HudiJudge
 from support.judge.options import (
     AVRO_LOG_BLOCKS,

@@ -17,7 +17,7 @@ import pytest
 from eventide import Table
 from eventide_core.errors import CorruptLogBlockError
 from eventide_core.table.records.record_order import MergeRule, Version, latest
-from eventide_core.table.timeline.plans import FallbackReason
+from eventide_core.table.timeline.contents.plans import FallbackReason
 from support.files.logs import DELETE, INSTANT_TIME, block, parse_blocks, rollback_block
 from support.judge import HudiJudge, hudi_rs
 from support.judge.options import (

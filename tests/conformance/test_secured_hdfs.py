@@ -21,7 +21,7 @@ from eventide_adapters.storage.hdfs.webhdfs import WebHdfs
 from eventide_adapters.storage.open import open_storage
 from eventide_core.config import Options
 from eventide_core.errors import StorageAccessError
-from eventide_core.table.timeline.plans import LinkMode
+from eventide_core.table.timeline.contents.plans import LinkMode
 from support.pasts.life import TableLife
 from support.servers.hdfs.kdc import REALM, USER
 from support.servers.hdfs.native import NativeHdfs

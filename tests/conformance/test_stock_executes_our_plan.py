@@ -9,11 +9,18 @@ from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_core.table.files.file_name import BaseFileName, LogFileName
 from eventide_core.table.files.file_slice import FileSlice
 from eventide_core.table.records.event_time import EventTimeRange
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
+from eventide_core.table.timeline.contents.plans import (
+    CompactionPlan,
+    CutMode,
+    LeftOver,
+    LinkMode,
+    PlannedLog,
+    PlannedOperation,
+)
 from eventide_core.table.timeline.file_system_view import DataFile, FileSystemView
 from eventide_core.table.timeline.instant import next_instant_time
 from eventide_core.table.timeline.layout import LAYOUT_6, LAYOUT_8
-from eventide_core.table.timeline.plans import CompactionPlan, CutMode, LeftOver, LinkMode, PlannedLog, PlannedOperation
 from eventide_core.table.timeline.timeline import Timeline
 from support.judge import HudiJudge
 from support.judge.hudi_judge import Query

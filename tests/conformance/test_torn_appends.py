@@ -8,7 +8,7 @@ import pytest
 from eventide import Table
 from eventide_core.errors import CorruptLogBlockError
 from eventide_core.table.files.log_block import MAGIC
-from eventide_core.table.timeline.plans import FallbackReason
+from eventide_core.table.timeline.contents.plans import FallbackReason
 from support.files.logs import INSTANT_TIME, block, parse_blocks
 from support.judge import hudi_rs
 from support.run.command_line import run

@@ -17,7 +17,7 @@ from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.config import LinkChoice
 from eventide_core.errors import LockLostError
 from eventide_core.ports import Lease, NoProgress, Storage, TableLock
-from eventide_core.table.timeline.plans import CutMode
+from eventide_core.table.timeline.contents.plans import CutMode
 
 LOCK = ".hoodie/lock"
 COMMITS: tuple[Commit, ...] = (

@@ -8,7 +8,7 @@ from eventide_core.action.compaction.threshold_alignment import Alignment
 from eventide_core.config import LinkChoice
 from eventide_core.errors import format_timestamp
 from eventide_core.ports import NoProgress
-from eventide_core.table.timeline.plans import CutMode
+from eventide_core.table.timeline.contents.plans import CutMode
 
 DAY_MS = 86_400_000
 MIDNIGHT = DAY_MS - EPOCH_MS % DAY_MS  # the first one of the history

@@ -17,7 +17,7 @@ from eventide.testing.inspection.observation import Observer
 from eventide.testing.living_table.table import LivingTable
 from eventide.testing.oracle import Order
 from eventide_core.config import LinkChoice
-from eventide_core.table.timeline.plans import CutMode
+from eventide_core.table.timeline.contents.plans import CutMode
 from support.run.reach import reached
 
 pytestmark = pytest.mark.slow

@@ -22,7 +22,7 @@ from eventide.testing.histories import Story
 from eventide.testing.inspection.checks import check_nothing_left
 from eventide.testing.inspection.observation import LOCK_PREFIX
 from eventide.testing.oracle import Oracle
-from eventide_core.table.timeline.plans import require_ours
+from eventide_core.table.timeline.contents.plans import require_ours
 from support.pasts.compaction_cells import TALLY, check_reach
 
 pytestmark = pytest.mark.slow

@@ -23,7 +23,7 @@ from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.config import MARKER_EVERY, MARKER_NAME, LinkChoice, Options
 from eventide_core.errors import EventideError, WindowTakenError
 from eventide_core.ports import NoProgress, Storage
-from eventide_core.table.timeline.plans import CutMode
+from eventide_core.table.timeline.contents.plans import CutMode
 
 pytestmark = pytest.mark.slow
 

@@ -20,7 +20,7 @@ from eventide.testing.inspection.observation import Observer, check_verified
 from eventide_core.config import MAX_LEFT_OVERS, LinkChoice
 from eventide_core.errors import format_timestamp
 from eventide_core.service.common.state.table import TableState
-from eventide_core.table.timeline.plans import CompactionPlan, CutMode, FallbackReason
+from eventide_core.table.timeline.contents.plans import CompactionPlan, CutMode, FallbackReason
 from support.run.reach import reached
 
 pytestmark = pytest.mark.slow

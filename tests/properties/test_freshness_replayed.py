@@ -23,7 +23,7 @@ from eventide_core.errors import CleanedHistoryError
 from eventide_core.ports import NoProgress
 from eventide_core.table.files.slice_read import QueryPlan
 from eventide_core.table.settings.write_shape import WriteOperation
-from eventide_core.table.timeline.plans import CutMode
+from eventide_core.table.timeline.contents.plans import CutMode
 from support.run.campaign import tries
 from support.run.reach import reached
 

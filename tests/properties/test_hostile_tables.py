@@ -10,9 +10,9 @@ from eventide import Table
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_core.config import PENDING_SERVICE_STALE_MS
 from eventide_core.errors import EventideError
-from eventide_core.table.timeline.clean_metadata import CleaningPolicy, CleanPlan
+from eventide_core.table.timeline.contents.clean_metadata import CleaningPolicy, CleanPlan
+from eventide_core.table.timeline.contents.rollback_metadata import RollbackPlan, RollbackRequest, RollbackTarget
 from eventide_core.table.timeline.instant import Action
-from eventide_core.table.timeline.rollback_metadata import RollbackPlan, RollbackRequest, RollbackTarget
 from support.pasts import golden
 
 CODEC = HudiMetadataCodec()

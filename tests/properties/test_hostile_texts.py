@@ -27,13 +27,13 @@ from eventide_core.service.compaction.compact_slice import RESULT_FOOTER_KEY, Sl
 from eventide_core.table.catalog.catalog_columns import TableColumns
 from eventide_core.table.files.file_group_write import MARKERS
 from eventide_core.table.files.slice_read import BlockFilter
-from eventide_core.table.records.internal_schema import parse_version, parse_versions
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import RecordShape
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
+from eventide_core.table.schema.internal_schema import parse_version, parse_versions
 from eventide_core.table.settings.stream_batch import BATCH_KEY, batches_of
+from eventide_core.table.timeline.contents.plans import LinkMode, PlannedOperation
 from eventide_core.table.timeline.outcome_file import OUTCOME_DIRECTORY
-from eventide_core.table.timeline.plans import LinkMode, PlannedOperation
 from support.pasts import golden
 
 INSTANT = "20261121000000000"

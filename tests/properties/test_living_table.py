@@ -14,8 +14,8 @@ from eventide_core.ports import NoProgress
 from eventide_core.service.write.batch import BatchWriter
 from eventide_core.table.settings.stream_batch import StreamBatch
 from eventide_core.table.settings.write_shape import WriteOperation
+from eventide_core.table.timeline.contents.plans import CutMode
 from eventide_core.table.timeline.instant import Action, Instant, State
-from eventide_core.table.timeline.plans import CutMode
 
 pytestmark = pytest.mark.slow
 

@@ -16,7 +16,7 @@ from eventide.testing.crash_enumeration import Bench, Moment
 from eventide_core.config import BUCKETS, EVENT_TIME_FIELD, MAX_DELTA_COMMITS, STRATEGY, TRACK_EVENT_TIMES, LinkChoice
 from eventide_core.errors import PlanMismatchError
 from eventide_core.ports import NoProgress
-from eventide_core.table.timeline.commit_metadata import EVENT_TIMES_KEY, WRITER_KEY, CommitMetadata, WriteStat
+from eventide_core.table.timeline.contents.commit_metadata import EVENT_TIMES_KEY, WRITER_KEY, CommitMetadata, WriteStat
 from support.faults.damages import CODEC, Damaged, table_to_damage
 
 Lie = Callable[[WriteStat], WriteStat]

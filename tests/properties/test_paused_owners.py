@@ -26,7 +26,7 @@ from eventide_core.errors import BusyError, WriteConflictError
 from eventide_core.service.common.metadata_table.drop import BEING_MADE
 from eventide_core.table.files.file_name import is_data_file
 from eventide_core.table.settings.write_shape import WriteOperation
-from eventide_core.table.timeline.plans import CutMode
+from eventide_core.table.timeline.contents.plans import CutMode
 from support.pasts.served import EARLY, LAYOUTS, Service, begin_past, clean, undo_completed, undo_failed
 from support.pauses.services import Shown, shown
 from support.pauses.standstill import (

@@ -17,7 +17,7 @@ from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.config import LinkChoice
 from eventide_core.errors import BusyError
 from eventide_core.ports import NoProgress
-from eventide_core.table.timeline.plans import CutMode
+from eventide_core.table.timeline.contents.plans import CutMode
 from support.pasts.served import EARLY, LAYOUTS
 from support.pauses.scenes import in_words, named, table_of
 from support.pauses.standstill import Kind, Others, Woken, wakings

@@ -9,7 +9,7 @@ import pytest
 
 from eventide.testing.histories import Layout
 from eventide_adapters.storage.faulty import Operation
-from eventide_core.table.timeline.plans import CutMode
+from eventide_core.table.timeline.contents.plans import CutMode
 from support.pasts.served import EARLY, LAYOUTS, begin_past, clean
 from support.pauses.standstill import OWN, compact, ingest, wakings, wrong
 from support.run.reach import reached

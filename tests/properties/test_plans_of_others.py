@@ -30,9 +30,9 @@ from eventide_core.errors import BusyError, EventideError, InstantNotFoundError,
 from eventide_core.service.compaction import completion, run_foreign
 from eventide_core.service.compaction.run_foreign import ForeignCompactionRunner
 from eventide_core.table.files.file_group_write import HEARTBEATS
-from eventide_core.table.timeline.checksums import CHECKSUMS_KEY
+from eventide_core.table.timeline.contents.checksums import CHECKSUMS_KEY
+from eventide_core.table.timeline.contents.plans import ForeignPlan
 from eventide_core.table.timeline.instant import Action, Instant, State
-from eventide_core.table.timeline.plans import ForeignPlan
 from support.pasts.compaction_cells import TALLY, check_reach
 from support.pasts.plans_of_others import (
     HISTORY,

@@ -22,7 +22,7 @@ from eventide.rows.reader import Rows
 from eventide_adapters.format.encoding.parquet import output, row_pages
 from eventide_core.config import BLOOM_ENTRIES, BUCKETS, CLOCK_SKEW_MS, INDEX_TYPE
 from eventide_core.errors import NothingToDoError, RefusedError
-from eventide_core.table.timeline.plans import CutMode
+from eventide_core.table.timeline.contents.plans import CutMode
 from support.values.columns import schema_of
 
 EPOCH_MS = 1_700_000_000_000

@@ -21,7 +21,7 @@ from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.config import PENDING_SERVICE_STALE_MS, LinkChoice
 from eventide_core.errors import EventideError
 from eventide_core.ports import NoProgress
-from eventide_core.table.timeline.commit_metadata import WriteStat
+from eventide_core.table.timeline.contents.commit_metadata import WriteStat
 from support.faults.hostile_paths import HOSTILE, filled
 from support.faults.path_fields import (
     CLEAN,

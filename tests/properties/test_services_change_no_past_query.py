@@ -21,7 +21,7 @@ from eventide.testing.living_table.table import LivingTable
 from eventide.testing.oracle import Change, Order, Rows
 from eventide_core.config import LinkChoice
 from eventide_core.errors import CleanedHistoryError
-from eventide_core.table.timeline.plans import CutMode
+from eventide_core.table.timeline.contents.plans import CutMode
 from support.run.campaign import tries
 from support.run.reach import reached
 

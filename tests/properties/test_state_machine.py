@@ -13,7 +13,7 @@ from eventide.testing.histories import Layout, put
 from eventide.testing.oracle import Order
 from eventide.testing.state_machine import Configuration, Other, Verb, configurations, table_machine
 from eventide_core.config import LinkChoice
-from eventide_core.table.timeline.plans import CutMode
+from eventide_core.table.timeline.contents.plans import CutMode
 from support.cases.machine_run import MachineRun, params_of
 
 pytestmark = pytest.mark.campaign

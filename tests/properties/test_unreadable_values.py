@@ -18,7 +18,7 @@ from eventide import NothingToDoError, Table
 from eventide_core.config import BUCKETS, EVENT_TIME_FIELD
 from eventide_core.errors import InvalidThresholdError, RefusedError
 from eventide_core.service.write.settings import write_shape
-from eventide_core.table.timeline.plans import CutMode
+from eventide_core.table.timeline.contents.plans import CutMode
 from support.run.reach import reached
 from support.values.columns import schema_of
 from support.values.event_times import LAST_MS, UNREADABLE, VALUES, Value

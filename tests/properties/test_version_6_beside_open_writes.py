@@ -25,7 +25,7 @@ from eventide_core.ports import NoProgress
 from eventide_core.service.common.state.table import TableState
 from eventide_core.service.compaction.scheduling.schedule import GAP_WAIT_MS
 from eventide_core.table.settings.write_shape import WriteOperation
-from eventide_core.table.timeline.plans import CompactionPlan, CutMode, require_ours
+from eventide_core.table.timeline.contents.plans import CompactionPlan, CutMode, require_ours
 
 BASE: Commit = (put("k0", 1, "base"), put("k1", 1, "base"), put("k2", 1, "base"))
 BEFORE_T: Commit = (put("k1", 2, "before T"),)

@@ -20,7 +20,7 @@ from eventide_core.errors import (
 )
 from eventide_core.ports import NoProgress
 from eventide_core.service.compaction.scheduling.draft_plan import DraftPlan
-from eventide_core.table.timeline.plans import CutMode, LinkMode
+from eventide_core.table.timeline.contents.plans import CutMode, LinkMode
 
 EAGER = {
     "hoodie.keep.min.commits": "2",

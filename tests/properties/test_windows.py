@@ -27,7 +27,7 @@ from eventide_core.config import LinkChoice
 from eventide_core.errors import CleanedHistoryError, EventideError, NothingToDoError, RefusedError, WindowTakenError
 from eventide_core.ports import NoProgress
 from eventide_core.service.common.state.window_consumers import WINDOWS_DIRECTORY
-from eventide_core.table.timeline.plans import CutMode
+from eventide_core.table.timeline.contents.plans import CutMode
 
 Row: TypeAlias = tuple[str, int, str]
 Rows: TypeAlias = frozenset[Row]

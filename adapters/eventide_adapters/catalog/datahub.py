@@ -21,7 +21,7 @@ from eventide_core.config import (
 )
 from eventide_core.errors import CatalogError, ConfigError
 from eventide_core.table.catalog.catalog_dataset import CatalogDataset, DatasetChange
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
 
 _SERVER_DEFAULT: Final = "http://localhost:8080"
 _ASPECTS: Final = "datasetProperties,schemaMetadata,status"

@@ -5,8 +5,8 @@ from collections.abc import Callable, Collection, Iterable
 from eventide_core.access.timeline_files import TimelineFiles
 from eventide_core.ports import ArchivedTimeline, Storage
 from eventide_core.table.timeline.archived_timeline import END_OF_TIME
-from eventide_core.table.timeline.checksums import CHECKSUMS_KEY
-from eventide_core.table.timeline.commit_metadata import CommitMetadata
+from eventide_core.table.timeline.contents.checksums import CHECKSUMS_KEY
+from eventide_core.table.timeline.contents.commit_metadata import CommitMetadata
 from eventide_core.table.timeline.instant import Instant
 from eventide_core.table.timeline.outcome_file import OUTCOME_DIRECTORY, RecordedEnds, check_record
 from eventide_core.table.timeline.strays import Evidence, timeline_of

@@ -11,11 +11,11 @@ from eventide_core.table.files.file_name import BaseFileName, LogFileName, path_
 from eventide_core.table.files.file_slice import FileSlice
 from eventide_core.table.files.slice_read import QueryPlan, SliceRead
 from eventide_core.table.records.record_shape import RecordShape
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
 from eventide_core.table.settings.metadata_table import MetadataTableFacts, RowChange
-from eventide_core.table.timeline.commit_metadata import WriteStat
+from eventide_core.table.timeline.contents.commit_metadata import WriteStat
+from eventide_core.table.timeline.contents.plans import PlannedOperation
 from eventide_core.table.timeline.file_system_view import FileSystemView
-from eventide_core.table.timeline.plans import PlannedOperation
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,11 @@ from eventide_core.ports.storage import OutputFile
 from eventide_core.table.files.file_group_write import FileGroupWrite, Placement
 from eventide_core.table.files.slice_read import BlockFilter, SliceRead
 from eventide_core.table.records.record_shape import RecordShape
-from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.records.supplemental_logging import SupplementalLogging
+from eventide_core.table.schema.avro_schema import AvroSchema
 from eventide_core.table.settings.write_shape import SchemaRules, WriteShape
-from eventide_core.table.timeline.commit_metadata import WriteStat
-from eventide_core.table.timeline.plans import LinkMode, PlannedOperation
+from eventide_core.table.timeline.contents.commit_metadata import WriteStat
+from eventide_core.table.timeline.contents.plans import LinkMode, PlannedOperation
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,17 @@ from typing import Protocol
 
 from eventide_core.ports.locking import Lease
 from eventide_core.table.timeline.archived_timeline import MergeLimits
-from eventide_core.table.timeline.clean_metadata import CleanPlan
-from eventide_core.table.timeline.commit_metadata import CommitMetadata
+from eventide_core.table.timeline.contents.clean_metadata import CleanPlan
+from eventide_core.table.timeline.contents.commit_metadata import CommitMetadata
+from eventide_core.table.timeline.contents.plans import CompactionPlan, ForeignPlan
+from eventide_core.table.timeline.contents.rollback_metadata import (
+    RestoreMetadata,
+    RestorePlan,
+    RollbackMetadata,
+    RollbackPlan,
+)
+from eventide_core.table.timeline.contents.savepoint_metadata import SavepointMetadata
 from eventide_core.table.timeline.instant import Instant
-from eventide_core.table.timeline.plans import CompactionPlan, ForeignPlan
-from eventide_core.table.timeline.rollback_metadata import RestoreMetadata, RestorePlan, RollbackMetadata, RollbackPlan
-from eventide_core.table.timeline.savepoint_metadata import SavepointMetadata
 
 
 class MetadataCodec(Protocol):

@@ -12,8 +12,8 @@ from eventide_core.action.freshness.watermark_tags import TagSchedule
 from eventide_core.config import EMPTY_VARIABLE, Options, zone_of
 from eventide_core.errors import ConfigError
 from eventide_core.table.records.event_time import Moment, parse_threshold
-from eventide_core.table.timeline.plans import CutMode
-from eventide_core.table.timeline.savepoint_metadata import comments_with_tag
+from eventide_core.table.timeline.contents.plans import CutMode
+from eventide_core.table.timeline.contents.savepoint_metadata import comments_with_tag
 
 _DAY: Final = 86_400
 

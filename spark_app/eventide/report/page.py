@@ -14,8 +14,8 @@ from eventide_core.action.freshness.freshness import Freshness, watermark_text
 from eventide_core.config import EVENT_TIME_FIELD
 from eventide_core.errors import counted, format_timestamp
 from eventide_core.service.common.facts.compaction_history import PastCompaction
+from eventide_core.table.timeline.contents.plans import CompactionPlan, ForeignPlan
 from eventide_core.table.timeline.instant import Action, Instant
-from eventide_core.table.timeline.plans import CompactionPlan, ForeignPlan
 
 
 def what_to_do(report: Report) -> str:

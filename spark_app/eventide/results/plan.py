@@ -15,7 +15,7 @@ from eventide_core.errors import counted, format_moment, format_timestamp, print
 from eventide_core.service.compaction.scheduling.draft_plan import DraftPlan, HeldSlice
 from eventide_core.service.query.offending_records import OffendingRecords
 from eventide_core.table.records.event_time import datetime_of
-from eventide_core.table.timeline.plans import PlannedOperation
+from eventide_core.table.timeline.contents.plans import PlannedOperation
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from eventide_core.service.common.state.table import TableState
 from eventide_core.table.files.file_slice import FileSlice, LogFile
 from eventide_core.table.files.log_facts import LogFacts
 from eventide_core.table.settings.metadata_table import MetadataTableStatus
+from eventide_core.table.timeline.contents.plans import CompactionPlan, ForeignPlan
 from eventide_core.table.timeline.instant import Action, Instant
-from eventide_core.table.timeline.plans import CompactionPlan, ForeignPlan
 
 _DEFAULT_LOCK = "FileSystemBasedLockProvider"
 

@@ -15,7 +15,7 @@ from eventide_adapters.format.slice.log_file.ordering_values import common_ranks
 from eventide_core.action.write.basis import ReadBasis
 from eventide_core.errors import ConfigError, InvalidRecordError, UnsupportedTableError
 from eventide_core.table.records.record_order import MergeRule
-from eventide_core.table.records.schema import META_FIELDS
+from eventide_core.table.schema.avro_schema import META_FIELDS
 from eventide_core.table.settings.key_format import KeyFormat
 from eventide_core.table.settings.write_shape import SchemaRules
 

@@ -3,7 +3,7 @@
 from typing import Any, Literal, Protocol, TypeAlias
 
 from eventide_core.ports import Engine
-from eventide_core.table.timeline.plans import CutMode
+from eventide_core.table.timeline.contents.plans import CutMode
 
 
 class ArrowRows(Protocol):

@@ -24,7 +24,7 @@ from eventide_adapters.format.encoding.columns.field_path import top_level
 from eventide_adapters.format.write.incoming_schema import evolved_schema, refuse_names_alike
 from eventide_adapters.format.write.record_keys import partition_paths, record_keys
 from eventide_core.errors import ConfigError, InvalidRecordError
-from eventide_core.table.records.schema import PARTITION_PATH, RECORD_KEY, AvroSchema
+from eventide_core.table.schema.avro_schema import PARTITION_PATH, RECORD_KEY, AvroSchema
 from eventide_core.table.settings.write_shape import SchemaRules
 
 Clause: TypeAlias = bool | str | Mapping[str, Any] | tuple[str, Mapping[str, Any]] | None

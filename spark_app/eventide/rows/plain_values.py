@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from eventide_adapters.format.encoding.avro.schema import is_variant
 from eventide_core.errors import InvalidRecordError
-from eventide_core.table.records.variant import variant_value
+from eventide_core.table.schema.variant import variant_value
 
 
 def plain_rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:

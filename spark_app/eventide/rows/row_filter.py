@@ -24,7 +24,7 @@ from eventide_core.action.query.key_buckets import combinations, kept_groups
 from eventide_core.errors import EventideError, InvalidFilterError
 from eventide_core.table.files.slice_read import ChangeRead, KeyForms, QueryPlan, SliceRead
 from eventide_core.table.property_keys import KEY_GENERATORS
-from eventide_core.table.records.schema import RECORD_KEY
+from eventide_core.table.schema.avro_schema import RECORD_KEY
 from eventide_core.table.settings.key_format import KeyFormat
 from eventide_core.table.settings.table_config import TableConfig
 

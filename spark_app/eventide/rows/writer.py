@@ -33,10 +33,10 @@ from eventide_core.config import (
 )
 from eventide_core.errors import ConfigError, EventideError, InvalidRecordError
 from eventide_core.ports import IncomingRecords, Storage
-from eventide_core.table.records.avro_names import sanitized, sanitized_names
 from eventide_core.table.records.event_time_texts import ISO_WITH_ZONE, EventTimeTexts
 from eventide_core.table.records.record_order import MergeRule
-from eventide_core.table.records.schema import META_FIELDS, AvroSchema
+from eventide_core.table.schema.avro_names import sanitized, sanitized_names
+from eventide_core.table.schema.avro_schema import META_FIELDS, AvroSchema
 from eventide_core.table.settings.key_format import KeyGenerator
 from eventide_core.table.settings.new_table import NewTable
 from eventide_core.table.settings.properties import PROPERTIES_PATH

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from eventide_adapters.format.encoding.avro.schema import arrow_schema
 from eventide_adapters.format.encoding.avro.type_words import TYPE_WORDS, type_of
 from eventide_core.errors import ConfigError, EventideError
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
 
 _LINE: Final = re.compile(r"(\S+)\s+(.+?)(\s+not\s+null)?", re.IGNORECASE)
 

@@ -39,7 +39,7 @@ from eventide_adapters.format.write.keyed_records import combined, keyed_schema
 from eventide_core.ports import KeyIndex, Storage
 from eventide_core.table.files.slice_read import SliceRead
 from eventide_core.table.records.record_order import MergeRule
-from eventide_core.table.records.schema import RECORD_KEY
+from eventide_core.table.schema.avro_schema import RECORD_KEY
 from eventide_core.table.settings.write_shape import WriteShape
 
 if TYPE_CHECKING:

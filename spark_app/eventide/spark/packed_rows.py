@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventide_adapters.format.write.keyed_records import IS_DELETE
-from eventide_core.table.records.schema import PARTITION_PATH
+from eventide_core.table.schema.avro_schema import PARTITION_PATH
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

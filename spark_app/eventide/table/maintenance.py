@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from eventide_core.service.repair.repair import RepairResult, UndoneRepair
     from eventide_core.service.rollback.savepoint import Tag
     from eventide_core.table.settings.metadata_table import MetadataTableStatus
-    from eventide_core.table.timeline.savepoint_metadata import SavepointMetadata
+    from eventide_core.table.timeline.contents.savepoint_metadata import SavepointMetadata
 
 
 class TableMaintenance(OpenTable):

@@ -25,7 +25,7 @@ from eventide_core.errors import ConfigError, EventideError, NothingToDoError
 from eventide_core.ports import Progress, UnreadableEventTime
 from eventide_core.service.common.state.table import TableState, read_from
 from eventide_core.table.records.event_time import Moment
-from eventide_core.table.timeline.plans import CutMode
+from eventide_core.table.timeline.contents.plans import CutMode
 
 # A method imports what only it needs.
 if TYPE_CHECKING:

@@ -29,8 +29,8 @@ from eventide_core.config import LinkChoice
 from eventide_core.errors import EventideError, RefusedError
 from eventide_core.service.common.state.table import TableState
 from eventide_core.service.rollback.compaction_files import made_files
+from eventide_core.table.timeline.contents.plans import CompactionPlan
 from eventide_core.table.timeline.instant import Action
-from eventide_core.table.timeline.plans import CompactionPlan
 
 MEANWHILE: Commit = (put("k1", 50, "written meanwhile"), put("k9", 3, "late meanwhile"))
 """What another writer commits during a compaction."""

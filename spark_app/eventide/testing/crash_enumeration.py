@@ -50,7 +50,7 @@ from eventide_core.config import (
 )
 from eventide_core.errors import EventideError
 from eventide_core.ports import NoProgress, Storage
-from eventide_core.table.timeline.plans import CompactionPlan, require_ours
+from eventide_core.table.timeline.contents.plans import CompactionPlan, require_ours
 
 OPTIONS: dict[str, str] = {
     EVENT_TIME_FIELD: "ms",

@@ -32,7 +32,7 @@ from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.settings.new_table import NewTable
 from eventide_core.table.settings.properties import PROPERTIES_PATH
 from eventide_core.table.settings.write_shape import WriteOperation
-from eventide_core.table.timeline.plans import CutMode
+from eventide_core.table.timeline.contents.plans import CutMode
 
 EPOCH_MS = 1_700_000_000_000
 _COLUMNS: list[ArrowField] = [

@@ -34,7 +34,7 @@ from eventide.testing.inspection.checks import (
 from eventide.testing.inspection.observation import BlockInstants, Files, Seen
 from eventide.testing.oracle import Oracle, Order
 from eventide_adapters.storage.faulty import Operation
-from eventide_core.table.timeline.plans import CompactionPlan
+from eventide_core.table.timeline.contents.plans import CompactionPlan
 
 if TYPE_CHECKING:
     from eventide_core.service.common.state.table import TableState

@@ -23,7 +23,7 @@ from eventide.testing.living_table.statements import Statements
 from eventide.testing.living_table.table import LivingTable
 from eventide.testing.oracle import Change, Order
 from eventide_core.config import LinkChoice
-from eventide_core.table.timeline.plans import CutMode
+from eventide_core.table.timeline.contents.plans import CutMode
 
 KEYS = ("k0", "k1", "k2")
 _OPEN_AT_MOST = 2

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from eventide_adapters.storage.hdfs.webhdfs import RemoteError
-from eventide_core.table.timeline.plans import LinkMode
+from eventide_core.table.timeline.contents.plans import LinkMode
 from support.pasts.life import Chapter, TableLife
 from support.servers.hdfs.mini_cluster import HdfsServer
 from support.tables.backends import Backend, backend

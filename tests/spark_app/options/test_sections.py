@@ -23,8 +23,8 @@ from eventide_core.config.option import Option, Options
 from eventide_core.errors import ConfigError
 from eventide_core.ports import NoProgress
 from eventide_core.table.settings.write_shape import LogBlockFormat
-from eventide_core.table.timeline.clean_metadata import CleaningPolicy
-from eventide_core.table.timeline.plans import CutMode
+from eventide_core.table.timeline.contents.clean_metadata import CleaningPolicy
+from eventide_core.table.timeline.contents.plans import CutMode
 from support.pasts import golden
 from support.run.command_line import run
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from eventide.spark.packed_rows import GATHERED_BYTES, ORDER, Packer, gathered, messages
 from eventide_adapters.format.write.keyed_records import IS_DELETE
-from eventide_core.table.records.schema import PARTITION_PATH
+from eventide_core.table.schema.avro_schema import PARTITION_PATH
 
 COLUMNS: "list[pa.Field[Any]]" = [
     pa.field(PARTITION_PATH, pa.string()),

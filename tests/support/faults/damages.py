@@ -18,9 +18,9 @@ from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.config import EXCLUSIVE, LinkChoice
 from eventide_core.ports import NoProgress
 from eventide_core.table.settings.properties import BACKUP_PATH, PROPERTIES_PATH
-from eventide_core.table.timeline.checksums import CHECKSUMS_KEY
-from eventide_core.table.timeline.commit_metadata import CommitMetadata
-from eventide_core.table.timeline.plans import CompactionPlan
+from eventide_core.table.timeline.contents.checksums import CHECKSUMS_KEY
+from eventide_core.table.timeline.contents.commit_metadata import CommitMetadata
+from eventide_core.table.timeline.contents.plans import CompactionPlan
 
 CODEC = HudiMetadataCodec()
 LAYOUTS = {version: Layout(version, Order.EVENT_TIME) for version in (6, 9)}

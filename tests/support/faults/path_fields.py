@@ -16,10 +16,9 @@ import fastavro
 
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_core.table.files.file_name import BaseFileName, LogFileName
-from eventide_core.table.records.schema import AvroSchema
-from eventide_core.table.timeline.clean_metadata import CleaningPolicy, CleanPlan
-from eventide_core.table.timeline.instant import Action
-from eventide_core.table.timeline.plans import (
+from eventide_core.table.schema.avro_schema import AvroSchema
+from eventide_core.table.timeline.contents.clean_metadata import CleaningPolicy, CleanPlan
+from eventide_core.table.timeline.contents.plans import (
     CompactionPlan,
     ForeignPlan,
     LeftOver,
@@ -27,8 +26,14 @@ from eventide_core.table.timeline.plans import (
     PlannedLog,
     PlannedOperation,
 )
-from eventide_core.table.timeline.rollback_metadata import RestorePlan, RollbackPlan, RollbackRequest, RollbackTarget
-from eventide_core.table.timeline.savepoint_metadata import SavepointMetadata
+from eventide_core.table.timeline.contents.rollback_metadata import (
+    RestorePlan,
+    RollbackPlan,
+    RollbackRequest,
+    RollbackTarget,
+)
+from eventide_core.table.timeline.contents.savepoint_metadata import SavepointMetadata
+from eventide_core.table.timeline.instant import Action
 
 CODEC = HudiMetadataCodec()
 INSTANT = "20991121000000000"

@@ -10,8 +10,8 @@ import fastavro
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_core.table.files.file_name import LogFileName
 from eventide_core.table.records.event_time import EventTimeRange
-from eventide_core.table.records.schema import AvroSchema
-from eventide_core.table.timeline.plans import (
+from eventide_core.table.schema.avro_schema import AvroSchema
+from eventide_core.table.timeline.contents.plans import (
     CompactionPlan,
     LeftOver,
     LinkMode,

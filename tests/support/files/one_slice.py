@@ -11,8 +11,8 @@ from eventide_core.service.compaction.compact_slice import SliceCompactor
 from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import RecordShape
-from eventide_core.table.records.schema import AvroSchema
-from eventide_core.table.timeline.plans import LeftOver, LinkMode, PlannedLog, PlannedOperation
+from eventide_core.table.schema.avro_schema import AvroSchema
+from eventide_core.table.timeline.contents.plans import LeftOver, LinkMode, PlannedLog, PlannedOperation
 from support.files.slices import SCHEMA, base_file, data_block, delete_block, row
 
 D0, D1, D2, D3 = (f"2026010100000000{i}" for i in range(4))

@@ -16,7 +16,7 @@ from eventide_core.service.common.facts import needed_files
 from eventide_core.service.compaction import compact_slice
 from eventide_core.service.compaction.scheduling import draft
 from eventide_core.service.maintenance import clean
-from eventide_core.table.timeline.plans import CompactionPlan, PlannedOperation
+from eventide_core.table.timeline.contents.plans import CompactionPlan, PlannedOperation
 from support.mutants.mutant import (
     AFTER_T,
     BASE,

@@ -17,7 +17,7 @@ from eventide_core.service.compaction import run as run_compaction
 from eventide_core.service.compaction.run import CompactionRunner
 from eventide_core.service.compaction.scheduling import draft, planned_slices, replan, slice_facts
 from eventide_core.service.compaction.scheduling import schedule as schedule_compaction
-from eventide_core.table.timeline.plans import CompactionPlan
+from eventide_core.table.timeline.contents.plans import CompactionPlan
 from support.mutants.mutant import (
     AFTER_T,
     BASE,

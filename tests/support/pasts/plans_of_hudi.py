@@ -13,7 +13,7 @@ import pytest
 
 from eventide import Table
 from eventide.testing.inspection.checks import avro_records
-from eventide_core.table.timeline.checksums import CHECKSUMS_KEY
+from eventide_core.table.timeline.contents.checksums import CHECKSUMS_KEY
 from eventide_core.table.timeline.instant import Instant
 from support.judge import HudiJudge, hudi_rs
 from support.judge.options import (

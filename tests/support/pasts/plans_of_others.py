@@ -23,8 +23,8 @@ from eventide_core.errors import LockError, StorageError
 from eventide_core.ports import NoProgress
 from eventide_core.service.compaction.foreign_plan import as_executed
 from eventide_core.table.files.file_name import BaseFileName
+from eventide_core.table.timeline.contents.plans import ForeignPlan
 from eventide_core.table.timeline.instant import Action, Instant, State
-from eventide_core.table.timeline.plans import ForeignPlan
 from support.pasts.compaction_cells import TALLY
 
 HISTORY = History(

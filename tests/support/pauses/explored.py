@@ -33,8 +33,8 @@ from eventide_core.errors import EventideError, PlanMismatchError
 from eventide_core.ports import NoProgress
 from eventide_core.service.common.facts.needed_files import savepoints_of
 from eventide_core.service.common.state.table import TableState
+from eventide_core.table.timeline.contents.plans import CutMode
 from eventide_core.table.timeline.instant import Action, Instant
-from eventide_core.table.timeline.plans import CutMode
 from eventide_core.table.timeline.timeline import Timeline
 from support.pasts.served import EARLY, begin_and_die
 from support.pauses.services import shown

@@ -18,8 +18,8 @@ from eventide_core.errors import EventideError
 from eventide_core.ports import NoProgress
 from eventide_core.service.common.facts.needed_files import savepoints_of
 from eventide_core.table.settings.write_shape import WriteOperation
+from eventide_core.table.timeline.contents.plans import CutMode
 from eventide_core.table.timeline.instant import Action
-from eventide_core.table.timeline.plans import CutMode
 from support.faults import damages
 from support.faults.damages import Damaged, table_to_damage
 from support.pasts import served

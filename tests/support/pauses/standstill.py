@@ -31,8 +31,8 @@ from eventide_core.errors import (
 )
 from eventide_core.ports import NoProgress, Storage
 from eventide_core.table.settings.write_shape import WriteOperation
+from eventide_core.table.timeline.contents.plans import CutMode
 from eventide_core.table.timeline.instant import Action
-from eventide_core.table.timeline.plans import CutMode
 from eventide_core.table.timeline.timeline import Timeline
 from support.pauses.services import Shown, shown
 

@@ -11,7 +11,7 @@ from eventide_adapters.storage.local import LocalStorage
 from eventide_adapters.storage.open import open_storage
 from eventide_core.config import EXCLUSIVE, LINK_MODE, Options
 from eventide_core.ports import Storage
-from eventide_core.table.timeline.plans import LinkMode
+from eventide_core.table.timeline.contents.plans import LinkMode
 from support.servers.cloud_servers import CloudServer
 from support.servers.hdfs.mini_cluster import HdfsServer
 from support.servers.s3_servers import S3Server

@@ -16,7 +16,7 @@ from eventide_core.errors import BusyError
 from eventide_core.ports import NoProgress
 from eventide_core.table.files.log_block import read_blocks
 from eventide_core.table.settings.write_shape import WriteOperation
-from eventide_core.table.timeline.plans import LinkMode
+from eventide_core.table.timeline.contents.plans import LinkMode
 from support.judge.deeds import Deed, Statements, Write, call_of, call_on, pairs
 from support.turns.kinds import EVENTIDE
 from support.turns.life import SCHEMA, Life, Scheduled, rows_of

@@ -20,7 +20,7 @@ from eventide_adapters.format.slice.merge.slice_reader import ArrowSliceReader
 from eventide_core.ports import Engine, Storage
 from eventide_core.table.files.slice_read import SliceRead
 from eventide_core.table.records.record_shape import RecordShape
-from eventide_core.table.records.schema import RECORD_KEY
+from eventide_core.table.schema.avro_schema import RECORD_KEY
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -23,7 +23,7 @@ from eventide_adapters.format.metadata_table.records.records import Value, encod
 from eventide_adapters.format.slice.log_file.delete_block import encode_delete_block
 from eventide_core.ports import Capability, Engine, FileChanges, StagedLog, Storage
 from eventide_core.table.files.log_block import BlockType, HeaderKey, encode_block
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
 
 
 @dataclass(frozen=True, slots=True)

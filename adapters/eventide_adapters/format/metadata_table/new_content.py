@@ -45,14 +45,14 @@ from eventide_core.errors import UnsupportedTableError
 from eventide_core.ports import NewMetadataContent, NewMetadataTable
 from eventide_core.table.files.file_name import BaseFileName, LogFileName, path_in
 from eventide_core.table.files.slice_read import SliceRead
-from eventide_core.table.records.schema import COMMIT_TIME, META_FIELDS, PARTITION_PATH, RECORD_KEY, AvroSchema
+from eventide_core.table.schema.avro_schema import COMMIT_TIME, META_FIELDS, PARTITION_PATH, RECORD_KEY, AvroSchema
 from eventide_core.table.settings.metadata_table import (
     BLOOM_FILTERS,
     COLUMN_STATS,
     FILES,
     PARTITION_STATS,
 )
-from eventide_core.table.timeline.commit_metadata import WriteStat
+from eventide_core.table.timeline.contents.commit_metadata import WriteStat
 from eventide_core.table.timeline.layout import layout_of
 
 _INDEXED_META_FIELDS: Final = (COMMIT_TIME, PARTITION_PATH, RECORD_KEY)

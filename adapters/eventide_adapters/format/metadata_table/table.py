@@ -43,7 +43,7 @@ from eventide_core.ports import (
     Storage,
 )
 from eventide_core.table.files.table_path import METADATA_DIRECTORY
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
 from eventide_core.table.settings.metadata_table import (
     FILES,
     REBUILD_CURE,

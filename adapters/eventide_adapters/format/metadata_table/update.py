@@ -56,10 +56,10 @@ from eventide_core.ports import AddedFile, FileChanges, MetadataLog, MetadataUpd
 from eventide_core.table.files.file_group_write import staging_directory
 from eventide_core.table.files.file_name import BaseFileName, LogFileName
 from eventide_core.table.files.file_slice import FileSlice
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
 from eventide_core.table.settings import metadata_table as names
 from eventide_core.table.settings.metadata_table import RowChange, kind_of
-from eventide_core.table.timeline.commit_metadata import SCHEMA_KEY
+from eventide_core.table.timeline.contents.commit_metadata import SCHEMA_KEY
 
 _OVER_ROWS: Final = frozenset((names.PARTITION_STATS, names.RECORD_INDEX))
 

@@ -51,14 +51,14 @@ from eventide_core.errors import (
 from eventide_core.ports import ArchivedAction, FileInfo, Lease, Storage
 from eventide_core.table.files.log_block import BlockType, read_blocks
 from eventide_core.table.files.read_ahead import ReadRange
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
 from eventide_core.table.timeline.archived_timeline import (
     MergeLimits,
     archive_log_name,
     archive_log_number,
     logs_to_merge,
 )
-from eventide_core.table.timeline.commit_metadata import CommitMetadata
+from eventide_core.table.timeline.contents.commit_metadata import CommitMetadata
 from eventide_core.table.timeline.instant import WRITE_ACTIONS, Action, Instant, State
 
 _PIECE_BYTES: Final = 8 * 1024 * 1024

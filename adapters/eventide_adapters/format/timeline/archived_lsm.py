@@ -37,7 +37,7 @@ from eventide_core.table.timeline.archived_timeline import (
     manifest_versions,
     merged_file,
 )
-from eventide_core.table.timeline.commit_metadata import CommitMetadata
+from eventide_core.table.timeline.contents.commit_metadata import CommitMetadata
 from eventide_core.table.timeline.instant import WRITE_ACTIONS, Action, Instant, State
 from eventide_core.table.timeline.layout import Layout
 

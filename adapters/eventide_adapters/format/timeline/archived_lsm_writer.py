@@ -27,7 +27,7 @@ from eventide_adapters.format.encoding.avro.schema import arrow_schema
 from eventide_adapters.format.timeline.container import schema_definition
 from eventide_core.errors import BusyError, CorruptTimelineError, LockError
 from eventide_core.ports import ArchivedAction, Lease, Storage
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
 from eventide_core.table.timeline.archived_timeline import (
     VERSION_NAME,
     HistoryFileName,

@@ -21,7 +21,7 @@ from eventide_adapters.format.timeline.stored_names import checked_partition, da
 from eventide_core.cure import Cure
 from eventide_core.errors import CorruptTimelineError
 from eventide_core.table.files.file_name import BaseFileName, path_in
-from eventide_core.table.timeline.clean_metadata import CleaningPolicy, CleanPlan
+from eventide_core.table.timeline.contents.clean_metadata import CleaningPolicy, CleanPlan
 from eventide_core.table.timeline.instant import Action, Instant, State
 
 _PLAN = ContainerSchema.named("cleaner_plan")

@@ -31,8 +31,8 @@ from eventide_adapters.format.timeline.container import (
 )
 from eventide_adapters.format.timeline.document import Document, corrupt
 from eventide_adapters.format.timeline.write_stats import STATS_FIELD, avro_stat, json_stat, stats_of
-from eventide_core.table.records.schema import AvroSchema
-from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat
+from eventide_core.table.schema.avro_schema import AvroSchema
+from eventide_core.table.timeline.contents.commit_metadata import CommitMetadata, WriteStat
 from eventide_core.table.timeline.layout import layout_of
 
 _COMMIT = schema_definition("commit_metadata")

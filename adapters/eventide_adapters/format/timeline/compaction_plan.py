@@ -28,9 +28,9 @@ from eventide_adapters.format.timeline.stored_names import file_group, merged_pa
 from eventide_core.errors import RefusedError, UnsupportedTableError
 from eventide_core.table.files.file_name import BaseFileName, LogFileName, path_in
 from eventide_core.table.records.event_time import EventTimeRange
-from eventide_core.table.records.schema import AvroSchema
-from eventide_core.table.timeline.compaction_extra_metadata import CUT_MODE_KEY, LINK_MODE_KEY
-from eventide_core.table.timeline.plans import (
+from eventide_core.table.schema.avro_schema import AvroSchema
+from eventide_core.table.timeline.contents.compaction_extra_metadata import CUT_MODE_KEY, LINK_MODE_KEY
+from eventide_core.table.timeline.contents.plans import (
     CompactionPlan,
     CutMode,
     FallbackReason,

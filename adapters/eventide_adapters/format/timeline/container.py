@@ -23,7 +23,7 @@ from eventide_adapters.format.encoding.avro.reading_limits import inflated_bytes
 from eventide_adapters.format.timeline.document import Document, corrupt
 from eventide_core.errors import ResourceLimitError, UnsupportedTableError
 from eventide_core.ports import WHOLE_FILE_BYTES_MAX
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
 
 MAGIC = b"Obj\x01"
 TIMELINE_FILE_BYTES_MAX = WHOLE_FILE_BYTES_MAX

@@ -16,8 +16,7 @@ from eventide_adapters.format.timeline.stored_names import checked_partition, da
 from eventide_core.cure import Cure
 from eventide_core.errors import CorruptTimelineError
 from eventide_core.table.files.file_name import LogFileName, is_data_file
-from eventide_core.table.timeline.instant import Action, is_instant_time
-from eventide_core.table.timeline.rollback_metadata import (
+from eventide_core.table.timeline.contents.rollback_metadata import (
     RestoreMetadata,
     RestorePlan,
     RollbackMetadata,
@@ -26,7 +25,8 @@ from eventide_core.table.timeline.rollback_metadata import (
     RollbackTarget,
     RolledBackPartition,
 )
-from eventide_core.table.timeline.savepoint_metadata import SavepointMetadata
+from eventide_core.table.timeline.contents.savepoint_metadata import SavepointMetadata
+from eventide_core.table.timeline.instant import Action, is_instant_time
 
 _PLAN = ContainerSchema.named("rollback_plan")
 _METADATA = ContainerSchema.named("rollback_metadata")

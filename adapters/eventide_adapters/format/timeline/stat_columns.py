@@ -25,8 +25,8 @@ from eventide_adapters.format.encoding.avro.vectors import UnevenCollectionsErro
 from eventide_adapters.format.encoding.columns.arrow_numpy import ArrowColumn
 from eventide_adapters.format.timeline.write_stats import COUNTS, NUMBERS, STATS_FIELD, TEXTS, TIMES, made_stats
 from eventide_core.errors import RecordDecodeError, ResourceLimitError, UnsupportedTableError
-from eventide_core.table.records.schema import AvroSchema
-from eventide_core.table.timeline.commit_metadata import WriteStat
+from eventide_core.table.schema.avro_schema import AvroSchema
+from eventide_core.table.timeline.contents.commit_metadata import WriteStat
 
 _STARTS = re.compile(rb"\x02[\x10-\x7e]([0-9A-Za-z-]{8,63})\x02[\x02-\xff][\x01-\x7f]?[^\x00-\x08]{0,200}?\1_")
 _WANTED: Final = frozenset((*TEXTS, *COUNTS, *NUMBERS, "runtimeStats"))

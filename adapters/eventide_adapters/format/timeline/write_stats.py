@@ -15,7 +15,7 @@ from types import NoneType
 from typing import Any, Final
 
 from eventide_adapters.format.timeline.document import LONG, Document
-from eventide_core.table.timeline.commit_metadata import WriteStat
+from eventide_core.table.timeline.contents.commit_metadata import WriteStat
 
 STATS_FIELD: Final = "partitionToWriteStats"
 TEXTS: Final = ("fileId", "path", "prevCommit", "baseFile", "prevBaseFile")

@@ -43,9 +43,9 @@ from eventide_core.ports import Engine, KeyIndex
 from eventide_core.table.files.bucket import bucket_name
 from eventide_core.table.files.file_group_write import FileGroupWrite, Placement
 from eventide_core.table.files.slice_read import SliceRead
-from eventide_core.table.records.schema import PARTITION_PATH, RECORD_KEY, AvroSchema
+from eventide_core.table.schema.avro_schema import PARTITION_PATH, RECORD_KEY, AvroSchema
 from eventide_core.table.settings.write_shape import SchemaRules, WriteShape
-from eventide_core.table.timeline.commit_metadata import WriteStat
+from eventide_core.table.timeline.contents.commit_metadata import WriteStat
 
 
 @dataclass(slots=True)

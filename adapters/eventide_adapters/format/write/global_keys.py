@@ -30,7 +30,7 @@ from eventide_adapters.format.write.key_lookup import LookupTask, held_keys
 from eventide_adapters.format.write.keyed_records import IS_DELETE, key_parts, keyed_schema
 from eventide_core.ports import Storage
 from eventide_core.table.records.record_order import MergeRule
-from eventide_core.table.records.schema import PARTITION_PATH, RECORD_KEY
+from eventide_core.table.schema.avro_schema import PARTITION_PATH, RECORD_KEY
 from eventide_core.table.settings.write_shape import WriteShape
 
 PLACE: Final = "_eventide_place"

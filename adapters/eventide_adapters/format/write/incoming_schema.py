@@ -26,9 +26,9 @@ from eventide_adapters.format.encoding.avro.vector_type import VectorType
 from eventide_adapters.format.encoding.columns.exact_cast import cast_whole, is_list, refuse_unstated
 from eventide_core.cure import Cure
 from eventide_core.errors import InvalidColumnNameError, InvalidRecordError
-from eventide_core.table.records.avro_names import refuse_invalid_names
-from eventide_core.table.records.avro_types import define_vectors_once, vector_definitions
-from eventide_core.table.records.schema import IS_DELETED, META_FIELDS, AvroSchema
+from eventide_core.table.schema.avro_names import refuse_invalid_names
+from eventide_core.table.schema.avro_schema import IS_DELETED, META_FIELDS, AvroSchema
+from eventide_core.table.schema.avro_types import define_vectors_once, vector_definitions
 from eventide_core.table.settings.write_shape import SchemaRules
 
 _WIDER: Final = {

@@ -22,7 +22,7 @@ from eventide_adapters.format.write.keyed_records import IS_DELETE
 from eventide_core.ports import KeyIndex
 from eventide_core.table.files.slice_read import SliceRead
 from eventide_core.table.records.record_order import MergeRule
-from eventide_core.table.records.schema import PARTITION_PATH, RECORD_KEY
+from eventide_core.table.schema.avro_schema import PARTITION_PATH, RECORD_KEY
 from eventide_core.table.settings.write_shape import WriteShape
 
 Found: TypeAlias = tuple[Numbers, ArrowArray]

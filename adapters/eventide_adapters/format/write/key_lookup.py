@@ -24,7 +24,7 @@ from eventide_adapters.format.slice.log_file.records import DataBlock
 from eventide_core.ports import Storage
 from eventide_core.table.files.slice_read import SliceRead
 from eventide_core.table.records.record_shape import RecordShape
-from eventide_core.table.records.schema import RECORD_KEY
+from eventide_core.table.schema.avro_schema import RECORD_KEY
 
 
 @dataclass(frozen=True, slots=True)

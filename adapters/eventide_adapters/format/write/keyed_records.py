@@ -22,7 +22,7 @@ from eventide_adapters.format.write.record_keys import partition_paths, record_k
 from eventide_core.errors import InvalidRecordError, UnsupportedTableError
 from eventide_core.table.records.event_time_texts import FORMAT_KEY, ISO_WITH_ZONE, ZONE_KEY, EventTimeTexts
 from eventide_core.table.records.record_order import MergeRule
-from eventide_core.table.records.schema import IS_DELETED, PARTITION_PATH, RECORD_KEY
+from eventide_core.table.schema.avro_schema import IS_DELETED, PARTITION_PATH, RECORD_KEY
 from eventide_core.table.settings.write_shape import WriteShape
 
 IS_DELETE: Final = "_eventide_is_delete"

@@ -33,9 +33,9 @@ from eventide_core.ports import Storage
 from eventide_core.table.files.file_group_write import FileGroupWrite, FileKind
 from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.records.record_shape import RecordShape
-from eventide_core.table.records.schema import FILE_NAME, META_FIELDS, PARTITION_PATH, RECORD_KEY
+from eventide_core.table.schema.avro_schema import FILE_NAME, META_FIELDS, PARTITION_PATH, RECORD_KEY
 from eventide_core.table.settings.write_shape import LogBlockFormat, WriteShape
-from eventide_core.table.timeline.commit_metadata import WriteStat
+from eventide_core.table.timeline.contents.commit_metadata import WriteStat
 
 _NO_EVENT_TIMES: Final = EventTimeRange(None, None)
 _FEW: Final = 64  # a span of less than one row in so many is a small one

@@ -24,7 +24,7 @@ from eventide_core.table.files.bucket import PURE_LOG_INDEXES, bucket_of_file_id
 from eventide_core.table.files.file_slice import FileSlice
 from eventide_core.table.records.supplemental_logging import SupplementalLogging
 from eventide_core.table.settings.table_config import TableConfig
-from eventide_core.table.timeline.plans import CompactionPlan, FallbackReason
+from eventide_core.table.timeline.contents.plans import CompactionPlan, FallbackReason
 
 
 def writes_change_logs(config: TableConfig, index_type: str | None, slices: Iterable[FileSlice]) -> bool:

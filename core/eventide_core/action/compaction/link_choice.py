@@ -14,9 +14,9 @@ from eventide_core.action.compaction.quiet_moment import BackdatingFacts, open_a
 from eventide_core.action.compaction.slice_selection import Selection
 from eventide_core.config import LinkChoice
 from eventide_core.errors import RefusedError
+from eventide_core.table.timeline.contents.plans import LinkMode
 from eventide_core.table.timeline.instant import next_instant_time
 from eventide_core.table.timeline.layout import Layout
-from eventide_core.table.timeline.plans import LinkMode
 from eventide_core.table.timeline.timeline import Timeline
 
 

@@ -13,9 +13,8 @@ from eventide_core.action.compaction.slice_selection import Selection
 from eventide_core.table.files.file_name import BaseFileName
 from eventide_core.table.files.file_slice import FileSlice, LogFile
 from eventide_core.table.files.log_facts import LogFacts
-from eventide_core.table.records.schema import AvroSchema
-from eventide_core.table.timeline.layout import Layout
-from eventide_core.table.timeline.plans import (
+from eventide_core.table.schema.avro_schema import AvroSchema
+from eventide_core.table.timeline.contents.plans import (
     CompactionPlan,
     FallbackReason,
     LeftOver,
@@ -23,6 +22,7 @@ from eventide_core.table.timeline.plans import (
     PlannedLog,
     PlannedOperation,
 )
+from eventide_core.table.timeline.layout import Layout
 
 
 def plan_compaction(

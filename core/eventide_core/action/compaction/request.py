@@ -8,7 +8,7 @@ from eventide_core.action.compaction.threshold_alignment import Alignment
 from eventide_core.config import DATA_LATENCY, STRATEGY, THRESHOLD, LinkChoice
 from eventide_core.cure import Cure
 from eventide_core.errors import ConfigError, InvalidThresholdError, format_moment
-from eventide_core.table.timeline.plans import CutMode
+from eventide_core.table.timeline.contents.plans import CutMode
 
 _AHEAD_MS_MAX: Final = 24 * 3_600_000
 """Local times that are mistaken for UTC are up to fourteen hours ahead of the clock."""

@@ -20,7 +20,7 @@ from eventide_core.table.files.file_slice import FileSlice
 from eventide_core.table.files.log_facts import LogFacts
 from eventide_core.table.records.custom_merger import CustomMerger
 from eventide_core.table.records.record_order import MergeRule
-from eventide_core.table.timeline.plans import FallbackReason
+from eventide_core.table.timeline.contents.plans import FallbackReason
 from eventide_core.table.timeline.timeline import Timeline
 
 

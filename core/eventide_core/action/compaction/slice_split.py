@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from eventide_core.table.records.key_history import KeyHistory
 from eventide_core.table.records.partial_update import is_in_order
 from eventide_core.table.records.record_order import MergeRule, Version, fold, latest, merge_into_base
-from eventide_core.table.timeline.plans import FallbackReason
+from eventide_core.table.timeline.contents.plans import FallbackReason
 
 
 @dataclass(frozen=True, slots=True)

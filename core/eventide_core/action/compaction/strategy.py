@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 from eventide_core.table.files.file_slice import FileSlice, LogFile
 from eventide_core.table.records.event_time import EventTimeRange
-from eventide_core.table.timeline.plans import CutMode
+from eventide_core.table.timeline.contents.plans import CutMode
 
 Split = tuple[tuple[LogFile, ...], tuple[LogFile, ...]]
 """(log files to compact, log files to remain), each in reader order."""

@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from eventide_core.table.files.file_slice import FileSlice
-from eventide_core.table.timeline.clean_metadata import CleaningPolicy
+from eventide_core.table.timeline.contents.clean_metadata import CleaningPolicy
 from eventide_core.table.timeline.file_system_view import FileGroup
 from eventide_core.table.timeline.instant import WRITE_ACTIONS, Instant
 from eventide_core.table.timeline.timeline import Timeline

@@ -19,11 +19,11 @@ from dataclasses import dataclass
 from eventide_core.cure import Cure
 from eventide_core.errors import BusyError, RefusedError
 from eventide_core.table.files.file_name import BaseFileName, LogFileName
-from eventide_core.table.timeline.commit_metadata import CommitMetadata
+from eventide_core.table.timeline.contents.commit_metadata import CommitMetadata
+from eventide_core.table.timeline.contents.rollback_metadata import RollbackPlan, RollbackRequest, RollbackTarget
 from eventide_core.table.timeline.file_system_view import DataFile, FileGroup
 from eventide_core.table.timeline.instant import Action, Instant
 from eventide_core.table.timeline.layout import Layout
-from eventide_core.table.timeline.rollback_metadata import RollbackPlan, RollbackRequest, RollbackTarget
 from eventide_core.table.timeline.timeline import Timeline
 
 

@@ -23,10 +23,10 @@ from typing import Final
 
 from eventide_core.table.files.file_name import BaseFileName, path_in
 from eventide_core.table.files.file_slice import FileSlice
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
 from eventide_core.table.settings.metadata_table import MetadataTableFacts
+from eventide_core.table.timeline.contents.plans import CompactionPlan, LinkMode, PlannedLog, PlannedOperation
 from eventide_core.table.timeline.instant import Action, instant_epoch_ms, instant_time
-from eventide_core.table.timeline.plans import CompactionPlan, LinkMode, PlannedLog, PlannedOperation
 
 VERSIONS_KEPT: Final = 2
 _SUFFIX_6: Final = "001"

@@ -15,7 +15,7 @@ from eventide_core.table.files.file_slice import FileSlice
 from eventide_core.table.settings import metadata_table
 from eventide_core.table.settings.metadata_table import MetadataTableFacts
 from eventide_core.table.settings.properties import table_checksum
-from eventide_core.table.timeline.commit_metadata import CommitMetadata
+from eventide_core.table.timeline.contents.commit_metadata import CommitMetadata
 from eventide_core.table.timeline.instant import Instant
 from eventide_core.table.timeline.layout import layout_of
 

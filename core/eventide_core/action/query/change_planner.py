@@ -17,7 +17,7 @@ from eventide_core.action.query.planner import plan_slices
 from eventide_core.errors import CleanedHistoryError
 from eventide_core.table.files.file_slice import FileSlice
 from eventide_core.table.files.slice_read import BlockFilter, ChangeRead, SliceRead
-from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat
+from eventide_core.table.timeline.contents.commit_metadata import CommitMetadata, WriteStat
 from eventide_core.table.timeline.file_system_view import FileGroup, FileSystemView
 from eventide_core.table.timeline.instant import Instant
 from eventide_core.table.timeline.layout import Layout

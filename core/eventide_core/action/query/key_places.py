@@ -20,7 +20,7 @@ from eventide_core.table.files.slice_read import KeyForms, QueryPlan, SliceRead
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.settings.metadata_table import RECORD_INDEX
 from eventide_core.table.settings.table_config import TableConfig
-from eventide_core.table.timeline.commit_metadata import CommitMetadata
+from eventide_core.table.timeline.contents.commit_metadata import CommitMetadata
 
 _GLOBAL = frozenset(("RECORD_INDEX", "GLOBAL_RECORD_LEVEL_INDEX"))
 _REPEATS_NO_KEY = frozenset(

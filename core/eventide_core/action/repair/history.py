@@ -15,9 +15,9 @@ from eventide_core.action.verification.result import Finding
 from eventide_core.errors import counted
 from eventide_core.table.files.file_name import LogFileName
 from eventide_core.table.timeline.archived_timeline import HistoryFileName
-from eventide_core.table.timeline.commit_metadata import CommitMetadata
+from eventide_core.table.timeline.contents.commit_metadata import CommitMetadata
+from eventide_core.table.timeline.contents.plans import CompactionPlan, ForeignPlan
 from eventide_core.table.timeline.file_system_view import DataFile
-from eventide_core.table.timeline.plans import CompactionPlan, ForeignPlan
 
 _LOSES: Final = (
     "what else the archived actions from {first} to {last} recorded, such as completion times, stream checkpoints and a "

@@ -44,9 +44,9 @@ from eventide_core.table.files.table_path import METADATA_DIRECTORY
 from eventide_core.table.property_keys import ORDERING_FIELDS, PRECOMBINE_FIELD, TABLE_VERSION
 from eventide_core.table.settings.metadata_table import BESIDE_REBUILD, FILES, PARTITION_STATS
 from eventide_core.table.settings.properties import BACKUP_PATH
+from eventide_core.table.timeline.contents.plans import CompactionPlan
 from eventide_core.table.timeline.file_system_view import DataFile
 from eventide_core.table.timeline.instant import Action, Instant, State
-from eventide_core.table.timeline.plans import CompactionPlan
 
 _LOST_METADATA: Final = (
     "the commit's extra metadata, such as a stream's checkpoint, and the event times in its write stats"

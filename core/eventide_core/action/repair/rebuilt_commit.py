@@ -4,7 +4,7 @@ from typing import Final
 
 from eventide_core.action.verification.facts import TableFacts
 from eventide_core.table.files.file_name import BaseFileName, LogFileName
-from eventide_core.table.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat, by_partition
+from eventide_core.table.timeline.contents.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat, by_partition
 from eventide_core.table.timeline.file_system_view import DataFile
 
 _OPERATION: Final = "UPSERT"  # Hudi's name for a write that may hold anything

@@ -12,7 +12,7 @@ from eventide_core.action.verification.lost_completions import lost_completions
 from eventide_core.action.verification.result import Finding
 from eventide_core.errors import counted
 from eventide_core.table.files.file_name import BaseFileName
-from eventide_core.table.timeline.plans import ForeignOperation, ForeignPlan
+from eventide_core.table.timeline.contents.plans import ForeignOperation, ForeignPlan
 
 
 def repair_by_merge(facts: TableFacts, check: str, finding: Finding) -> Repair | None:

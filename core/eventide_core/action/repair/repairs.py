@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from eventide_core.table.timeline.commit_metadata import CommitMetadata
-from eventide_core.table.timeline.plans import ForeignPlan
+from eventide_core.table.timeline.contents.commit_metadata import CommitMetadata
+from eventide_core.table.timeline.contents.plans import ForeignPlan
 
 BACKUP_DIRECTORY: Final = ".hoodie/.backup"
 """A directory for each repair, by instant, with the files that it changed."""

@@ -17,7 +17,7 @@ from eventide_core.action.sync.options import SyncOptions
 from eventide_core.config import SyncStrategy
 from eventide_core.table.catalog.catalog_columns import TableColumns
 from eventide_core.table.catalog.catalog_table import EXTERNAL_TABLE, CatalogColumn, CatalogTable
-from eventide_core.table.timeline.compaction_extra_metadata import CUT_KEY, LATE_RECORDS_KEY, WATERMARK_KEY
+from eventide_core.table.timeline.contents.compaction_extra_metadata import CUT_KEY, LATE_RECORDS_KEY, WATERMARK_KEY
 
 READ_OPTIMIZED_FORMAT = "org.apache.hudi.hadoop.HoodieParquetInputFormat"
 SNAPSHOT_FORMAT = "org.apache.hudi.hadoop.realtime.HoodieParquetRealtimeInputFormat"

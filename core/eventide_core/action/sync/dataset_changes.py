@@ -13,7 +13,7 @@ from eventide_core.config import DATAHUB_TABLE
 from eventide_core.errors import RefusedError
 from eventide_core.table.catalog.catalog_dataset import CatalogDataset, DatasetChange
 from eventide_core.table.catalog.catalog_table import is_same_place
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
 from eventide_core.table.settings.table_config import TableConfig
 
 BASE_PATH_KEY: Final = "hudi.base.path"

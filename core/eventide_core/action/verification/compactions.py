@@ -7,8 +7,8 @@ from eventide_core.action.verification.result import Finding, Observation, Remar
 from eventide_core.cure import Cure
 from eventide_core.errors import CorruptTimelineError, format_timestamp
 from eventide_core.table.files.file_slice import LogFile
-from eventide_core.table.timeline.compaction_extra_metadata import WATERMARK_KEY
-from eventide_core.table.timeline.plans import CompactionPlan, LinkMode, PlannedOperation
+from eventide_core.table.timeline.contents.compaction_extra_metadata import WATERMARK_KEY
+from eventide_core.table.timeline.contents.plans import CompactionPlan, LinkMode, PlannedOperation
 
 _FULL = "restore the file from a copy, then compact the table in full; this loses nothing"
 

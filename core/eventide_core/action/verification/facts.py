@@ -19,17 +19,17 @@ from eventide_core.errors import CorruptTimelineError
 from eventide_core.table.files.file_name import BaseFileName, LogFileName, is_data_file
 from eventide_core.table.files.file_slice import FileSlice
 from eventide_core.table.files.slice_read import BlockFilter, LogWriters
-from eventide_core.table.timeline.checksums import Checksums
-from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat
-from eventide_core.table.timeline.compaction_extra_metadata import (
+from eventide_core.table.timeline.contents.checksums import Checksums
+from eventide_core.table.timeline.contents.commit_metadata import CommitMetadata, WriteStat
+from eventide_core.table.timeline.contents.compaction_extra_metadata import (
     CompactionExtraMetadata,
     ends_of_logs,
     publications_of,
     writers_of_logs,
 )
+from eventide_core.table.timeline.contents.plans import CompactionPlan, ForeignPlan
 from eventide_core.table.timeline.file_system_view import DataFile, FileGroup, FileSystemView
 from eventide_core.table.timeline.layout import Layout
-from eventide_core.table.timeline.plans import CompactionPlan, ForeignPlan
 from eventide_core.table.timeline.timeline import Timeline
 
 

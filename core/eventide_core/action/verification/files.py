@@ -9,9 +9,9 @@ from eventide_core.cure import Cure
 from eventide_core.errors import counted
 from eventide_core.table.files.file_name import BaseFileName, LogFileName
 from eventide_core.table.files.table_path import PARTITION_MARK
-from eventide_core.table.timeline.commit_metadata import WriteStat
+from eventide_core.table.timeline.contents.commit_metadata import WriteStat
+from eventide_core.table.timeline.contents.plans import CompactionPlan
 from eventide_core.table.timeline.file_system_view import DataFile
-from eventide_core.table.timeline.plans import CompactionPlan
 
 _LIST_KEYS = f"{Cure.lost_keys()} lists the keys, where something records them"
 _MOVE_OUT = "move it out of the table, and keep it until nobody misses its rows"

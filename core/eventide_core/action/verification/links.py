@@ -7,7 +7,7 @@ from eventide_core.action.verification.result import Finding, Observation, Remar
 from eventide_core.cure import Cure
 from eventide_core.errors import counted
 from eventide_core.table.files.file_slice import FileSlice
-from eventide_core.table.timeline.plans import CompactionPlan, LeftOver, LinkMode, PlannedOperation
+from eventide_core.table.timeline.contents.plans import CompactionPlan, LeftOver, LinkMode, PlannedOperation
 
 
 @check(

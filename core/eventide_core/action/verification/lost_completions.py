@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from eventide_core.action.maintenance.rollback_planner import built_on
 from eventide_core.action.verification.facts import TableFacts
 from eventide_core.table.files.file_name import BaseFileName, LogFileName, path_in
+from eventide_core.table.timeline.contents.plans import CompactionPlan, ForeignPlan
 from eventide_core.table.timeline.file_system_view import DataFile
 from eventide_core.table.timeline.instant import COMPLETED_ACTION, Action, Instant, State, next_instant_time
-from eventide_core.table.timeline.plans import CompactionPlan, ForeignPlan
 
 _OF_PLANS = frozenset({Action.COMPACTION, Action.LOG_COMPACTION})
 

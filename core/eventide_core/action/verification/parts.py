@@ -7,7 +7,7 @@ from typing import NamedTuple
 from eventide_core.action.freshness.freshness import Freshness
 from eventide_core.table.files.slice_audit import RepeatedKey, RowDifference, SliceAudit
 from eventide_core.table.records.event_time import EventTimeRange
-from eventide_core.table.timeline.commit_metadata import WriteStat
+from eventide_core.table.timeline.contents.commit_metadata import WriteStat
 from eventide_core.table.timeline.instant import Instant
 
 

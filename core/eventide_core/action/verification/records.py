@@ -11,7 +11,7 @@ from eventide_core.errors import counted, format_timestamp
 from eventide_core.table.files.file_name import path_in
 from eventide_core.table.files.slice_audit import RepeatedKey, StrayKeys
 from eventide_core.table.settings.metadata_table import REBUILD_CURE, RECORD_INDEX
-from eventide_core.table.timeline.commit_metadata import LOG_COMPACT
+from eventide_core.table.timeline.contents.commit_metadata import LOG_COMPACT
 
 _INSERTS = frozenset({"INSERT", "BULK_INSERT", "INSERT_OVERWRITE", "INSERT_OVERWRITE_TABLE"})
 

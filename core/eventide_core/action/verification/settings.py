@@ -10,7 +10,7 @@ from eventide_core.errors import CorruptTimelineError
 from eventide_core.table.files.file_name import path_in
 from eventide_core.table.property_keys import RECORDKEY_FIELDS, TABLE_VERSION
 from eventide_core.table.settings.properties import BACKUP_PATH, PROPERTIES_PATH
-from eventide_core.table.timeline.checksums import Checksums
+from eventide_core.table.timeline.contents.checksums import Checksums
 
 _COPY_BACKUP = f"copy {BACKUP_PATH} over it, as {Cure.repair()} does; this loses nothing"
 _RESTORE = (

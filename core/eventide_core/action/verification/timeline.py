@@ -11,9 +11,9 @@ from eventide_core.action.verification.result import Finding, Observation, Remar
 from eventide_core.cure import Cure
 from eventide_core.errors import CorruptTimelineError
 from eventide_core.table.files.file_name import LogFileName
-from eventide_core.table.timeline.checksums import Checksums
+from eventide_core.table.timeline.contents.checksums import Checksums
+from eventide_core.table.timeline.contents.plans import CompactionPlan, ForeignPlan
 from eventide_core.table.timeline.instant import COMPLETED_ACTION, Action, Instant, State
-from eventide_core.table.timeline.plans import CompactionPlan, ForeignPlan
 
 _RESTORE = "restore the file from a copy, which loses nothing; it states what an instant did"
 _UNBEGUN = re.compile(r"(\d+)\.(?:rollback|restore)\.requested\Z", re.ASCII)

@@ -26,7 +26,7 @@ from eventide_core.errors import WriteConflictError
 from eventide_core.table.files.bucket import bucket_of_file_id
 from eventide_core.table.settings.stream_batch import batches_of
 from eventide_core.table.settings.write_shape import WriteOperation
-from eventide_core.table.timeline.commit_metadata import CommitMetadata
+from eventide_core.table.timeline.contents.commit_metadata import CommitMetadata
 from eventide_core.table.timeline.file_system_view import FileGroup
 
 

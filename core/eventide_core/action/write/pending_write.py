@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from eventide_core.action.write.basis import ReadBasis
 from eventide_core.action.write.conflict import WrittenGroups
-from eventide_core.table.records.schema import AvroSchema, SchemaChanges
+from eventide_core.table.schema.avro_schema import AvroSchema, SchemaChanges
 from eventide_core.table.settings.table_config import TableConfig
-from eventide_core.table.timeline.commit_metadata import CommitMetadata
+from eventide_core.table.timeline.contents.commit_metadata import CommitMetadata
 from eventide_core.table.timeline.instant import Action
 
 

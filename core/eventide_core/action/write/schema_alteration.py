@@ -19,9 +19,9 @@ from itertools import chain
 from typing import Any, Final
 
 from eventide_core.errors import InvalidColumnNameError, SchemaChangeError, UnsupportedTableError
-from eventide_core.table.records.avro_names import refuse_invalid_names
-from eventide_core.table.records.avro_types import branches, define_vectors_once, is_union, vector_definitions
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_names import refuse_invalid_names
+from eventide_core.table.schema.avro_schema import AvroSchema
+from eventide_core.table.schema.avro_types import branches, define_vectors_once, is_union, vector_definitions
 
 FIRST: Final = "first"
 AFTER: Final = "after "

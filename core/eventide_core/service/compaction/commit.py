@@ -7,16 +7,16 @@ from eventide_core.action.freshness.freshness import Freshness
 from eventide_core.ports import AddedFile, MergeResult
 from eventide_core.table.files.file_name import LogFileName
 from eventide_core.table.records.event_time import EventTimeRange
-from eventide_core.table.timeline.checksums import with_checksums
-from eventide_core.table.timeline.commit_metadata import (
+from eventide_core.table.timeline.contents.checksums import with_checksums
+from eventide_core.table.timeline.contents.commit_metadata import (
     EVENT_TIMES_KEY,
     SCHEMA_KEY,
     CommitMetadata,
     WriteStat,
     by_partition,
 )
-from eventide_core.table.timeline.compaction_extra_metadata import CompactionExtraMetadata
-from eventide_core.table.timeline.plans import CompactionPlan, LeftOver, PlannedOperation
+from eventide_core.table.timeline.contents.compaction_extra_metadata import CompactionExtraMetadata
+from eventide_core.table.timeline.contents.plans import CompactionPlan, LeftOver, PlannedOperation
 
 _NONE: Final[Mapping[str, str]] = {}
 

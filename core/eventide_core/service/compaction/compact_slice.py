@@ -25,7 +25,7 @@ from eventide_core.errors import MissingFileError, PlanMismatchError
 from eventide_core.ports import FileInfo, KeyedFiles, MergeResult, MergeTask, OutputFile, SliceMerger, Storage
 from eventide_core.table.files.checksum import RunningChecksum
 from eventide_core.table.files.own_file import decoded_own, encoded_own
-from eventide_core.table.timeline.plans import LinkMode
+from eventide_core.table.timeline.contents.plans import LinkMode
 
 RESULT_FOOTER_KEY: Final = "eventide.merge_result"
 _NOT_IN_FOOTER: Final = ("new_base_path", "base_size", "base_checksum", "carried_checksum", "began_ns", "ended_ns")

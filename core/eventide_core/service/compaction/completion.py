@@ -24,9 +24,9 @@ from eventide_core.service.common.transaction.action import Put, Transaction
 from eventide_core.service.common.transaction.outcome import Outcome, claim_outcome
 from eventide_core.table.files.file_group_write import heartbeat_path
 from eventide_core.table.settings.table_config import TableConfig
-from eventide_core.table.timeline.commit_metadata import CommitMetadata
+from eventide_core.table.timeline.contents.commit_metadata import CommitMetadata
+from eventide_core.table.timeline.contents.plans import CompactionPlan
 from eventide_core.table.timeline.instant import Action, Instant, State
-from eventide_core.table.timeline.plans import CompactionPlan
 from eventide_core.table.timeline.timeline import Timeline
 
 

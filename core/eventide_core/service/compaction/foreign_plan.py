@@ -17,9 +17,7 @@ from eventide_core.ports import Storage
 from eventide_core.service.common.state.table import TableState
 from eventide_core.table.files.file_name import BaseFileName, LogFileName
 from eventide_core.table.files.own_file import decoded_own, encoded_own
-from eventide_core.table.timeline.file_system_view import DataFile, FileGroup
-from eventide_core.table.timeline.outcome_file import attempt_path
-from eventide_core.table.timeline.plans import (
+from eventide_core.table.timeline.contents.plans import (
     CompactionPlan,
     ForeignOperation,
     ForeignPlan,
@@ -27,6 +25,8 @@ from eventide_core.table.timeline.plans import (
     PlannedLog,
     PlannedOperation,
 )
+from eventide_core.table.timeline.file_system_view import DataFile, FileGroup
+from eventide_core.table.timeline.outcome_file import attempt_path
 
 _ATTEMPT = "eventide.attempt"
 _TAKEN_OVER = "eventide.taken.over"

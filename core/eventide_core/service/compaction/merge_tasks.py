@@ -24,7 +24,7 @@ from eventide_core.service.common.state.table import TableState
 from eventide_core.service.compaction.compact_slice import SliceCompactor
 from eventide_core.table.records.record_shape import RecordShape
 from eventide_core.table.records.supplemental_logging import SupplementalLogging
-from eventide_core.table.timeline.plans import CompactionPlan
+from eventide_core.table.timeline.contents.plans import CompactionPlan
 
 
 def merge_tasks(state: TableState, codec: ParquetCodec, plan: CompactionPlan) -> tuple[MergeTask, ...]:

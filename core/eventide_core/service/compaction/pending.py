@@ -37,8 +37,8 @@ from eventide_core.service.compaction.scheduling.settings import CompactionSetti
 from eventide_core.service.rollback.instant import Rollback
 from eventide_core.table.files.file_group_write import HEARTBEATS, heartbeat_path
 from eventide_core.table.settings.table_config import TableConfig
+from eventide_core.table.timeline.contents.plans import CompactionPlan, ForeignPlan
 from eventide_core.table.timeline.instant import Action, Instant, State
-from eventide_core.table.timeline.plans import CompactionPlan, ForeignPlan
 from eventide_core.table.timeline.timeline import Timeline
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from eventide_core.action.freshness.freshness import Freshness
 from eventide_core.errors import EventideError
-from eventide_core.table.timeline.commit_metadata import WriteStat
+from eventide_core.table.timeline.contents.commit_metadata import WriteStat
 
 
 @dataclass(frozen=True, slots=True)

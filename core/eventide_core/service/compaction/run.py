@@ -71,9 +71,9 @@ from eventide_core.service.rollback.compaction import CompactionRollback
 from eventide_core.service.rollback.compaction_files import made_files, remove_markers
 from eventide_core.table.settings.metadata_table import RowChange
 from eventide_core.table.settings.table_config import TableConfig
-from eventide_core.table.timeline.commit_metadata import DROPPED_INDEXES_KEY
+from eventide_core.table.timeline.contents.commit_metadata import DROPPED_INDEXES_KEY
+from eventide_core.table.timeline.contents.plans import CompactionPlan, ForeignPlan, LinkMode, require_ours
 from eventide_core.table.timeline.instant import Action, Instant, State
-from eventide_core.table.timeline.plans import CompactionPlan, ForeignPlan, LinkMode, require_ours
 from eventide_core.table.timeline.timeline import Timeline
 
 PLANS_AT_MOST = 5  # the number of plans that one run makes, each in place of one that it rolled back

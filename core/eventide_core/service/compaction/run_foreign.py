@@ -67,8 +67,8 @@ from eventide_core.service.rollback.compaction_files import made_files
 from eventide_core.table.files.file_group_write import marker_directory
 from eventide_core.table.settings.metadata_table import RowChange
 from eventide_core.table.settings.table_config import TableConfig
+from eventide_core.table.timeline.contents.plans import CompactionPlan, ForeignPlan
 from eventide_core.table.timeline.instant import Action, Instant, State
-from eventide_core.table.timeline.plans import CompactionPlan, ForeignPlan
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,10 +34,10 @@ from eventide_core.service.common.transaction.outcome import settled_outcomes
 from eventide_core.service.maintenance.clean import Cleaner
 from eventide_core.service.rollback.savepoint import settled_state
 from eventide_core.table.property_keys import CREATE_SCHEMA
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.archived_timeline import MergeLimits
-from eventide_core.table.timeline.compaction_extra_metadata import CompactionExtraMetadata
+from eventide_core.table.timeline.contents.compaction_extra_metadata import CompactionExtraMetadata
 from eventide_core.table.timeline.instant import Action, Instant, State
 
 _LEVEL_BYTES_MAX = 128 * 1024**2  # a merge holds the merged file in memory; Hudi's limit is 1 GB

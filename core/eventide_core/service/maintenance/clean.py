@@ -59,7 +59,7 @@ from eventide_core.service.rollback.savepoint import settled_state
 from eventide_core.table.files.file_name import LogFileName, path_in
 from eventide_core.table.settings.metadata_table import RowChange
 from eventide_core.table.settings.table_config import TableConfig
-from eventide_core.table.timeline.clean_metadata import CleaningPolicy, CleanPlan
+from eventide_core.table.timeline.contents.clean_metadata import CleaningPolicy, CleanPlan
 from eventide_core.table.timeline.instant import Action, Instant, State, next_instant_time
 
 _HOUR_MS = 60 * 60 * 1000

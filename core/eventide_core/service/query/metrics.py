@@ -10,7 +10,7 @@ from eventide_core.action.freshness.freshness import Freshness
 from eventide_core.service.common.facts.compaction_history import KeptBytes, PastCompaction
 from eventide_core.table.catalog.metric import Metric
 from eventide_core.table.settings.metadata_table import MetadataTableStatus
-from eventide_core.table.timeline.plans import FallbackReason
+from eventide_core.table.timeline.contents.plans import FallbackReason
 
 _INSTANT_LENGTH = 17
 

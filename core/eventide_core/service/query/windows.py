@@ -41,7 +41,7 @@ from eventide_core.service.common.state.window_consumers import ConsumerFiles, R
 from eventide_core.service.query.window_views import ConsumerViews, is_newer, recorded_view, without_shared
 from eventide_core.table.files.slice_read import QueryPlan
 from eventide_core.table.records.event_time import EventTimeSpan
-from eventide_core.table.records.schema import PARTITION_PATH, RECORD_KEY
+from eventide_core.table.schema.avro_schema import PARTITION_PATH, RECORD_KEY
 
 _ATTEMPTS = 10  # a window takes three steps at most; the others are for those that other runners make
 _UNASKED_MAX = 10_000  # windows that come before any newer one: a wrong event time of 1970 makes more

@@ -28,12 +28,12 @@ from eventide_core.table import property_keys as keys
 from eventide_core.table.files.file_name import LogFileName
 from eventide_core.table.files.table_path import INDEX_DEFINITIONS, METADATA_DIRECTORY, PARTITION_MARK
 from eventide_core.table.records.event_time_texts import ZONE_KEY
-from eventide_core.table.records.schema import RECORD_KEY, AvroSchema
+from eventide_core.table.schema.avro_schema import RECORD_KEY, AvroSchema
 from eventide_core.table.settings.metadata_table import OWN_PROPERTIES_PATH, own_properties
 from eventide_core.table.settings.properties import PROPERTIES_PATH, stored_properties, table_checksum
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.archived_timeline import archive_log_number
-from eventide_core.table.timeline.checksums import Checksums
+from eventide_core.table.timeline.contents.checksums import Checksums
 from eventide_core.table.timeline.file_system_view import DataFile
 from eventide_core.table.timeline.instant import Action, Instant
 from eventide_core.table.timeline.timeline import Timeline

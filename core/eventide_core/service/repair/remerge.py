@@ -12,7 +12,7 @@ from eventide_core.service.common.state.table import TableState
 from eventide_core.service.common.state.table_files import TableFiles
 from eventide_core.service.compaction.foreign_plan import as_executed
 from eventide_core.service.compaction.merge_tasks import merge_tasks
-from eventide_core.table.timeline.commit_metadata import CommitMetadata
+from eventide_core.table.timeline.contents.commit_metadata import CommitMetadata
 
 
 class _InMemory(OutputFile):

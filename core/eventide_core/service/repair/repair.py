@@ -55,9 +55,9 @@ from eventide_core.service.verification.verify import Verifier
 from eventide_core.table.files.file_name import BaseFileName
 from eventide_core.table.files.log_block import BlockType
 from eventide_core.table.settings.properties import settings_text, with_settings
-from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat
+from eventide_core.table.timeline.contents.commit_metadata import CommitMetadata, WriteStat
+from eventide_core.table.timeline.contents.rollback_metadata import RollbackMetadata
 from eventide_core.table.timeline.instant import Action, Instant, State
-from eventide_core.table.timeline.rollback_metadata import RollbackMetadata
 
 _PASSES_MAX: Final = 6  # late instants, timeline, files, compactions, metadata table; and one more
 _COUNT_OFFSET: Final = 4  # an Avro block's content begins with its version, then the number of records

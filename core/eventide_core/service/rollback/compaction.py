@@ -23,9 +23,9 @@ from eventide_core.service.common.state.table_files import TableFiles
 from eventide_core.service.common.transaction.outcome import UNDONE_KEPT_MS, Outcome, claim_outcome, claimed_outcome
 from eventide_core.service.rollback.compaction_files import made_files, remove_markers
 from eventide_core.table.files.file_group_write import heartbeat_path
+from eventide_core.table.timeline.contents.plans import CompactionPlan, require_ours
 from eventide_core.table.timeline.instant import Action, Instant, State
 from eventide_core.table.timeline.outcome_file import outcome_path
-from eventide_core.table.timeline.plans import CompactionPlan, require_ours
 
 
 @dataclass(frozen=True, slots=True)

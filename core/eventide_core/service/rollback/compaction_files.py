@@ -6,7 +6,7 @@ from eventide_core.errors import StorageError
 from eventide_core.ports import KeyedFiles, Storage
 from eventide_core.service.common.state.table_files import TableFiles
 from eventide_core.table.files.file_group_write import marker_directory
-from eventide_core.table.timeline.plans import CompactionPlan
+from eventide_core.table.timeline.contents.plans import CompactionPlan
 
 
 def made_files(plan: CompactionPlan) -> tuple[str, ...]:

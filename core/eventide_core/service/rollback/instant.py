@@ -35,9 +35,9 @@ from eventide_core.service.rollback.compaction import CompactionRollback
 from eventide_core.service.rollback.run import RollbackRunner
 from eventide_core.service.rollback.savepoint import settled_state
 from eventide_core.table.settings.table_config import TableConfig
+from eventide_core.table.timeline.contents.plans import CompactionPlan
 from eventide_core.table.timeline.instant import WRITE_ACTIONS, Action, Instant, State
 from eventide_core.table.timeline.outcome_file import record_of
-from eventide_core.table.timeline.plans import CompactionPlan
 from eventide_core.table.timeline.timeline import Timeline
 
 _UNDOABLE = WRITE_ACTIONS | {Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING}

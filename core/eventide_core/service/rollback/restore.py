@@ -39,6 +39,12 @@ from eventide_core.service.rollback.shared_logs import logs_of_completed_write, 
 from eventide_core.table.files.file_name import instant_in
 from eventide_core.table.settings.metadata_table import RowChange
 from eventide_core.table.settings.table_config import TableConfig
+from eventide_core.table.timeline.contents.rollback_metadata import (
+    RestoreMetadata,
+    RestorePlan,
+    RollbackMetadata,
+    RollbackTarget,
+)
 from eventide_core.table.timeline.instant import (
     COMPLETED_ACTION,
     WRITE_ACTIONS,
@@ -48,12 +54,6 @@ from eventide_core.table.timeline.instant import (
     next_instant_time,
 )
 from eventide_core.table.timeline.outcome_file import record_of
-from eventide_core.table.timeline.rollback_metadata import (
-    RestoreMetadata,
-    RestorePlan,
-    RollbackMetadata,
-    RollbackTarget,
-)
 
 _WRITES = WRITE_ACTIONS | COMPLETED_ACTION.keys()
 

@@ -42,18 +42,18 @@ from eventide_core.table.files.file_name import LogFileName, path_in
 from eventide_core.table.files.log_block import ROLLBACK_COMMAND, BlockType, HeaderKey, encode_block
 from eventide_core.table.settings.metadata_table import RowChange
 from eventide_core.table.settings.table_config import TableConfig
-from eventide_core.table.timeline.commit_metadata import CommitMetadata
-from eventide_core.table.timeline.file_system_view import DataFile
-from eventide_core.table.timeline.instant import Action, Instant, State, next_instant_time
-from eventide_core.table.timeline.outcome_file import outcome_path, record_of
-from eventide_core.table.timeline.plans import ForeignPlan
-from eventide_core.table.timeline.rollback_metadata import (
+from eventide_core.table.timeline.contents.commit_metadata import CommitMetadata
+from eventide_core.table.timeline.contents.plans import ForeignPlan
+from eventide_core.table.timeline.contents.rollback_metadata import (
     RollbackMetadata,
     RollbackPlan,
     RollbackRequest,
     RollbackTarget,
     RolledBackPartition,
 )
+from eventide_core.table.timeline.file_system_view import DataFile
+from eventide_core.table.timeline.instant import Action, Instant, State, next_instant_time
+from eventide_core.table.timeline.outcome_file import outcome_path, record_of
 
 _COMMAND_TOKEN = "1-0-1"  # as Hudi's rollbacks name their log files
 _NO_CHANGES = FileChanges(RowChange.NONE)

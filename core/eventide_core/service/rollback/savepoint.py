@@ -29,13 +29,13 @@ from eventide_core.service.common.transaction.action import Transaction
 from eventide_core.service.common.transaction.outcome import record_undone
 from eventide_core.service.common.transaction.steps import Kind
 from eventide_core.table.files.file_name import LogFileName
-from eventide_core.table.timeline.instant import Action, State
-from eventide_core.table.timeline.outcome_file import record_of, undone_path
-from eventide_core.table.timeline.savepoint_metadata import (
+from eventide_core.table.timeline.contents.savepoint_metadata import (
     SavepointMetadata,
     comments_with_tag,
     remarks_with_exactness,
 )
+from eventide_core.table.timeline.instant import Action, State
+from eventide_core.table.timeline.outcome_file import record_of, undone_path
 
 
 @dataclass(frozen=True, slots=True)

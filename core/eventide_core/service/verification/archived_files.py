@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from eventide_core.ports import ArchivedTimeline
 from eventide_core.table.files.file_name import BaseFileName, parse_data_file
 from eventide_core.table.timeline.archived_timeline import END_OF_TIME
-from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat
-from eventide_core.table.timeline.compaction_extra_metadata import CompactionExtraMetadata
+from eventide_core.table.timeline.contents.commit_metadata import CommitMetadata, WriteStat
+from eventide_core.table.timeline.contents.compaction_extra_metadata import CompactionExtraMetadata
 from eventide_core.table.timeline.file_system_view import DataFile, FileGroup
 from eventide_core.table.timeline.instant import Instant
 from eventide_core.table.timeline.layout import Layout

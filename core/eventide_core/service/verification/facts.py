@@ -41,8 +41,8 @@ from eventide_core.table.files.log_block import BlockType, HeaderKey
 from eventide_core.table.files.log_facts import LogFacts
 from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.files.table_path import PARTITION_MARK
-from eventide_core.table.records.operation_column import refuse_operations
 from eventide_core.table.records.record_shape import RecordShape
+from eventide_core.table.schema.operation_column import refuse_operations
 from eventide_core.table.settings.metadata_table import MetadataTableStatus
 from eventide_core.table.settings.properties import PROPERTIES_PATH, properties_bytes, settings_problem
 from eventide_core.table.settings.table_config import TableConfig

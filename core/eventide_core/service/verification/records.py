@@ -17,7 +17,7 @@ from eventide_core.table.files.slice_audit import RowDifference
 from eventide_core.table.files.slice_read import SliceRead
 from eventide_core.table.records.record_shape import RecordShape
 from eventide_core.table.settings.key_format import KeyFormat
-from eventide_core.table.timeline.plans import PlannedOperation
+from eventide_core.table.timeline.contents.plans import PlannedOperation
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -13,11 +13,11 @@ from eventide_core.service.verification.archived_files import ArchivedFiles
 from eventide_core.service.verification.problems import noting
 from eventide_core.table.files.file_name import path_in
 from eventide_core.table.settings.table_config import TableConfig
-from eventide_core.table.timeline.commit_metadata import CommitMetadata
-from eventide_core.table.timeline.compaction_extra_metadata import CompactionExtraMetadata
+from eventide_core.table.timeline.contents.commit_metadata import CommitMetadata
+from eventide_core.table.timeline.contents.compaction_extra_metadata import CompactionExtraMetadata
+from eventide_core.table.timeline.contents.plans import CompactionPlan, ForeignPlan
 from eventide_core.table.timeline.file_system_view import DataFile
 from eventide_core.table.timeline.instant import Action, Instant, State
-from eventide_core.table.timeline.plans import CompactionPlan, ForeignPlan
 from eventide_core.table.timeline.timeline import Timeline
 
 _LATER_VERSION, _LATER_TIMELINE = 8, ".hoodie/timeline"

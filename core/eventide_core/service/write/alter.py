@@ -23,11 +23,11 @@ from eventide_core.errors import SchemaChangeError, UnsupportedTableError
 from eventide_core.service.common.state.table import TableState
 from eventide_core.service.write.append import Append
 from eventide_core.service.write.table_schema import internal_schema_after, refuse_revived
-from eventide_core.table.records.schema import IS_DELETED, AvroSchema, SchemaChanges, schema_changes
+from eventide_core.table.schema.avro_schema import IS_DELETED, AvroSchema, SchemaChanges, schema_changes
 from eventide_core.table.settings.metadata_table import EXPRESSION_INDEX_PREFIX, SECONDARY_INDEX_PREFIX, RowChange
 from eventide_core.table.settings.table_config import TableConfig
-from eventide_core.table.timeline.checksums import with_checksums
-from eventide_core.table.timeline.commit_metadata import (
+from eventide_core.table.timeline.contents.checksums import with_checksums
+from eventide_core.table.timeline.contents.commit_metadata import (
     ADDED_COLUMNS_KEY,
     ALTER_SCHEMA,
     DROPPED_COLUMNS_KEY,

@@ -54,12 +54,12 @@ from eventide_core.service.write.settings import base_file_sizes, combines, inse
 from eventide_core.service.write.table_schema import internal_schema_after, refuse_revived
 from eventide_core.table.files.bucket import BUCKET_INDEX_DIRECTORY
 from eventide_core.table.files.file_group_write import FileGroupWrite, Placement
-from eventide_core.table.records.schema import AvroSchema, SchemaChanges, schema_changes
+from eventide_core.table.schema.avro_schema import AvroSchema, SchemaChanges, schema_changes
 from eventide_core.table.settings.metadata_table import RowChange
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.settings.write_shape import SchemaRules, WriteOperation, WriteShape
-from eventide_core.table.timeline.checksums import with_checksums
-from eventide_core.table.timeline.commit_metadata import (
+from eventide_core.table.timeline.contents.checksums import with_checksums
+from eventide_core.table.timeline.contents.commit_metadata import (
     ADDED_COLUMNS_KEY,
     EVENT_TIMES_KEY,
     SCHEMA_KEY,

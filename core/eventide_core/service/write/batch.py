@@ -19,7 +19,7 @@ from eventide_core.service.common.state.table_files import TableFiles
 from eventide_core.service.write.append import Append
 from eventide_core.table.settings.stream_batch import StreamBatch, batches_of
 from eventide_core.table.settings.write_shape import WriteOperation
-from eventide_core.table.timeline.commit_metadata import CommitMetadata
+from eventide_core.table.timeline.contents.commit_metadata import CommitMetadata
 
 
 @dataclass(frozen=True, slots=True)

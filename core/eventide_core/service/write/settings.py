@@ -10,7 +10,7 @@ from eventide_core.errors import UnsupportedTableError
 from eventide_core.service.common.facts.event_time_field import has_named_event_time, write_event_time_field
 from eventide_core.service.common.state.table import TableState
 from eventide_core.table.property_keys import POPULATE_META_FIELDS
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
 from eventide_core.table.settings.key_format import KeyFormat
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.settings.write_shape import (
@@ -20,7 +20,7 @@ from eventide_core.table.settings.write_shape import (
     WriteOperation,
     WriteShape,
 )
-from eventide_core.table.timeline.commit_metadata import CommitMetadata
+from eventide_core.table.timeline.contents.commit_metadata import CommitMetadata
 
 
 def write_shape(state: TableState, schema: AvroSchema, options: Options, root: str) -> WriteShape:

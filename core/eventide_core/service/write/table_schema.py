@@ -7,7 +7,7 @@ columns would disappear, with their values, or types become narrow again. So the
   their types are promoted, so what it wrote before remains readable.
 - If both change the schema, the later one conflicts.
 
-A table whose schema evolves on read (table/records/internal_schema.py) has the internal schema of its last write. So each
+A table whose schema evolves on read (table/schema/internal_schema.py) has the internal schema of its last write. So each
 write repeats it or evolves it, and puts a history file before its commit, as Hudi does: Hudi uses a history only if its
 commit is on the active timeline, and without one reads renamed columns as null.
 """
@@ -22,7 +22,8 @@ from eventide_core.errors import SchemaChangeError, WriteConflictError
 from eventide_core.ports import ArchivedTimeline
 from eventide_core.service.common.state.table import TableState, archived_writes
 from eventide_core.service.common.state.table_files import TableFiles
-from eventide_core.table.records.internal_schema import (
+from eventide_core.table.schema.avro_schema import AvroSchema
+from eventide_core.table.schema.internal_schema import (
     LATEST_SCHEMA_KEY,
     evolved,
     extended_history,
@@ -31,10 +32,9 @@ from eventide_core.table.records.internal_schema import (
     schema_commit_path,
     unstable_names,
 )
-from eventide_core.table.records.schema import AvroSchema
 from eventide_core.table.settings.table_config import TableConfig
-from eventide_core.table.timeline.checksums import CHECKSUMS_KEY, with_checksums
-from eventide_core.table.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata
+from eventide_core.table.timeline.contents.checksums import CHECKSUMS_KEY, with_checksums
+from eventide_core.table.timeline.contents.commit_metadata import SCHEMA_KEY, CommitMetadata
 from eventide_core.table.timeline.instant import Instant
 from eventide_core.table.timeline.timeline import Timeline
 

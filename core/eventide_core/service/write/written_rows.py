@@ -9,7 +9,7 @@ from eventide_core.service.common.state.table import TableState
 from eventide_core.table.files.file_slice import FileSlice
 from eventide_core.table.files.slice_read import BlockFilter, SliceRead
 from eventide_core.table.settings.metadata_table import RowChange
-from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat
+from eventide_core.table.timeline.contents.commit_metadata import CommitMetadata, WriteStat
 
 _LAST_WRITES = 3  # the number of last writes whose files are listed
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from eventide_core.errors import ResourceLimitError, UnsupportedTableError
 from eventide_core.table.catalog.catalog_table import CatalogColumn
-from eventide_core.table.records.schema import META_FIELDS, AvroSchema
+from eventide_core.table.schema.avro_schema import META_FIELDS, AvroSchema
 
 _PRIMITIVES = {
     "boolean": ("boolean", "boolean"),

@@ -15,7 +15,7 @@ from functools import lru_cache
 from eventide_core.bulk_dataclass import bulk_dataclass
 from eventide_core.errors import CorruptLogBlockError, UnsupportedLogFormatError
 from eventide_core.table.files.read_ahead import ReadRange
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
 
 MAGIC = b"#HUDI#"
 FORMAT_VERSION = 1

@@ -6,8 +6,8 @@ from typing import TypeAlias
 
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.table.files.file_name import BaseFileName, LogFileName
-from eventide_core.table.records.column_names import FileColumns
 from eventide_core.table.records.record_shape import RecordShape
+from eventide_core.table.schema.column_names import FileColumns
 
 KeyForms: TypeAlias = tuple[str, ...]
 """The record keys that the same values of the key fields may have: `1`, or `id:1`."""

@@ -1,1 +1,1 @@
-"""What a record is: schema, key, event time, and which version of a key wins."""
+"""What a record is: its shape, key, event time, and which version of a key wins."""

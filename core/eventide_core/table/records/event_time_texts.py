@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from eventide_core.errors import ConfigError
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
 
 ZONE_KEY: Final = "eventide.event.time.zone"
 FORMAT_KEY: Final = "eventide.event.time.format"

@@ -3,11 +3,11 @@
 from dataclasses import dataclass, field
 
 from eventide_core.errors import UnsupportedTableError
-from eventide_core.table.records.column_names import ColumnNames, FileColumns
 from eventide_core.table.records.custom_merger import CustomMerger
 from eventide_core.table.records.event_time_texts import ISO_WITH_ZONE, EventTimeTexts
 from eventide_core.table.records.record_order import MergeRule
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
+from eventide_core.table.schema.column_names import ColumnNames, FileColumns
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ from typing import Final
 
 from eventide_core.errors import ConfigError
 from eventide_core.table import property_keys as keys
-from eventide_core.table.records.avro_names import refuse_invalid_names
 from eventide_core.table.records.record_order import MergeRule
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_names import refuse_invalid_names
+from eventide_core.table.schema.avro_schema import AvroSchema
 from eventide_core.table.settings.key_format import KeyGenerator, PartitionKind
 from eventide_core.table.settings.properties import stored_properties, table_checksum
 

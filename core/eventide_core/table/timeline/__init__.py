@@ -1,1 +1,1 @@
-"""Instants, the timeline, and the content of its files: plans, commits, cleans, rollbacks, savepoints."""
+"""Instants, the timeline, and how it says what counts; `contents` are its files."""

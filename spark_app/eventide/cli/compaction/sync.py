@@ -11,7 +11,7 @@ from eventide.cli.settings import Settings, common_options, event_time_option, o
 from eventide_core.config import SYNC_DATABASE, SYNC_TABLE, Options
 from eventide_core.errors import format_timestamp
 from eventide_core.service.maintenance.sync import SyncedTable, SyncResult
-from eventide_core.table.timeline.compaction_extra_metadata import CUT_KEY, WATERMARK_KEY
+from eventide_core.table.timeline.contents.compaction_extra_metadata import CUT_KEY, WATERMARK_KEY
 
 
 @click.command()

@@ -30,8 +30,8 @@ from eventide.table.open_table import task_engine
 from eventide_core.action.write.pending_write import WriteResult
 from eventide_core.config import EVENT_TIME_FIELD, SANITIZE_NAMES, SCHEMA_MODE, Options, SchemaMode
 from eventide_core.errors import ConfigError, EventideError, InvalidRecordError, counted
-from eventide_core.table.records.avro_names import sanitized
-from eventide_core.table.records.schema import META_FIELDS
+from eventide_core.table.schema.avro_names import sanitized
+from eventide_core.table.schema.avro_schema import META_FIELDS
 from eventide_core.table.settings.write_shape import WriteOperation
 from eventide_core.table.timeline.source_statements import stated as statement_of
 

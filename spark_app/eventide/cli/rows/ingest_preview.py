@@ -12,8 +12,8 @@ from eventide.cli.text_table import Lines
 from eventide.sources.rows import SourceRows
 from eventide_adapters.format.encoding.columns.event_times import event_times_ms, unreadable_rows
 from eventide_core.errors import UnsupportedTableError, counted
-from eventide_core.table.records.avro_names import sanitized
-from eventide_core.table.records.schema import META_FIELDS
+from eventide_core.table.schema.avro_names import sanitized
+from eventide_core.table.schema.avro_schema import META_FIELDS
 
 PREVIEW_ROWS: Final = 10_000
 _SHOWN: Final = 5

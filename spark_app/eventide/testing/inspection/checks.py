@@ -22,8 +22,8 @@ from eventide.testing.inspection.observation import (
     Seen,
 )
 from eventide.testing.oracle import Oracle, Order, Rows
+from eventide_core.table.timeline.contents.plans import CompactionPlan, CutMode, LeftOver, LinkMode
 from eventide_core.table.timeline.instant import instant_time
-from eventide_core.table.timeline.plans import CompactionPlan, CutMode, LeftOver, LinkMode
 
 if TYPE_CHECKING:
     from eventide_core.service.common.state.table import TableState

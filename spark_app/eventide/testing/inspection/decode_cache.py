@@ -30,8 +30,8 @@ from eventide_core.ports import Storage
 from eventide_core.table.files.file_slice import LogFile
 from eventide_core.table.files.log_facts import LogFacts
 from eventide_core.table.records.record_shape import RecordShape
-from eventide_core.table.records.schema import AvroSchema
-from eventide_core.table.timeline.commit_metadata import CommitMetadata
+from eventide_core.table.schema.avro_schema import AvroSchema
+from eventide_core.table.timeline.contents.commit_metadata import CommitMetadata
 
 _Batches = tuple[pa.RecordBatch, ...]
 _Fields = Sequence[AvroField]

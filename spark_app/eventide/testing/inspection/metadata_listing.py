@@ -19,8 +19,8 @@ from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_adapters.storage.memory import MemoryFile
 from eventide_core.ports import Storage
 from eventide_core.table.files.log_block import BlockType, HeaderKey, encode_block
-from eventide_core.table.records.schema import AvroSchema
-from eventide_core.table.timeline.commit_metadata import CommitMetadata
+from eventide_core.table.schema.avro_schema import AvroSchema
+from eventide_core.table.timeline.contents.commit_metadata import CommitMetadata
 
 Listing = dict[str, dict[str, int]]
 

@@ -22,7 +22,7 @@ from eventide.testing.inspection.checks import (
 )
 from eventide.testing.inspection.observation import OUTCOMES_PREFIX, BlockInstants, Files
 from eventide.testing.oracle import Change, Oracle
-from eventide_core.table.timeline.plans import CompactionPlan, LinkMode, require_ours
+from eventide_core.table.timeline.contents.plans import CompactionPlan, LinkMode, require_ours
 
 _on_timeline = lru_cache(1 << 14)(re.compile(r"\.hoodie/(?:timeline/)?(\d{17})(?:_(\d{17}))?\.([a-z.]+)").fullmatch)
 

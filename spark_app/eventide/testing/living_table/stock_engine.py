@@ -30,15 +30,15 @@ from eventide_core.table.files.file_group_write import marker_directory
 from eventide_core.table.files.file_name import LogFileName
 from eventide_core.table.files.file_slice import FileSlice
 from eventide_core.table.settings.metadata_table import RowChange
-from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat
-from eventide_core.table.timeline.instant import Action, Instant, State, instant_time, next_instant_time
-from eventide_core.table.timeline.plans import LinkMode, PlannedLog, PlannedOperation
-from eventide_core.table.timeline.rollback_metadata import (
+from eventide_core.table.timeline.contents.commit_metadata import CommitMetadata, WriteStat
+from eventide_core.table.timeline.contents.plans import LinkMode, PlannedLog, PlannedOperation
+from eventide_core.table.timeline.contents.rollback_metadata import (
     RollbackMetadata,
     RollbackPlan,
     RollbackRequest,
     RollbackTarget,
 )
+from eventide_core.table.timeline.instant import Action, Instant, State, instant_time, next_instant_time
 
 _PLAN_SCHEMA = json.loads(
     (resources.files("eventide_adapters.format") / "schemas" / "compaction_plan.avsc").read_bytes()

@@ -42,7 +42,7 @@ from eventide_core.errors import (
 from eventide_core.ports import NoProgress
 from eventide_core.table.files.file_group_write import heartbeat_path
 from eventide_core.table.settings.write_shape import WriteOperation
-from eventide_core.table.timeline.plans import CutMode
+from eventide_core.table.timeline.contents.plans import CutMode
 
 HEARTBEAT_EXPIRY_MS = 121_000
 _BETWEEN_STEPS_MS = 10  # room for a back-dated instant

@@ -33,7 +33,7 @@ from eventide_core.errors import (
 )
 from eventide_core.ports import NoProgress
 from eventide_core.table.settings.write_shape import WriteOperation
-from eventide_core.table.timeline.plans import CutMode
+from eventide_core.table.timeline.contents.plans import CutMode
 
 EXPECTED: Final = (
     BusyError,

@@ -37,7 +37,7 @@ from eventide_core.config import (
 )
 from eventide_core.errors import EventideError
 from eventide_core.ports import NoProgress
-from eventide_core.table.timeline.plans import CutMode
+from eventide_core.table.timeline.contents.plans import CutMode
 
 _REST_MS = 4_000_000  # past the hour for which a pending service without a heartbeat may be alive
 _ROUNDS = 3

@@ -7,7 +7,7 @@ import pyarrow as pa
 from eventide_adapters.format.metadata_table.group_records import GroupRecords, LogForm
 from eventide_adapters.format.metadata_table.records.hfile_writer import HFileStyle
 from eventide_adapters.format.metadata_table.records.records import decode_value, record_index_value
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
 from eventide_core.table.settings.metadata_table import RECORD_INDEX
 
 SCHEMA = AvroSchema.of("""{"type": "record", "name": "HoodieMetadataRecord", "fields": [

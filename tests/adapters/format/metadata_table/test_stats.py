@@ -28,7 +28,7 @@ from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.ports import AddedFile, FileChanges
 from eventide_core.table.files.log_block import BlockType, HeaderKey, encode_block
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
 from eventide_core.table.settings.metadata_table import RowChange
 
 BASE = "new_0-0-1_20261122000000000.parquet"

@@ -26,7 +26,7 @@ from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.table.files.file_name import BaseFileName
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import RecordShape
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
 from support.pasts import golden
 
 ROWS = pa.table(

@@ -14,10 +14,10 @@ from eventide_core.errors import CorruptTimelineError
 from eventide_core.ports import ArchivedAction, ArchivedFile
 from eventide_core.table.settings.properties import PROPERTIES_PATH
 from eventide_core.table.settings.table_config import TableConfig
-from eventide_core.table.timeline.clean_metadata import CleaningPolicy, CleanPlan
-from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat
+from eventide_core.table.timeline.contents.clean_metadata import CleaningPolicy, CleanPlan
+from eventide_core.table.timeline.contents.commit_metadata import CommitMetadata, WriteStat
+from eventide_core.table.timeline.contents.rollback_metadata import RollbackPlan, RollbackTarget
 from eventide_core.table.timeline.instant import WRITE_ACTIONS, Action, Instant, State
-from eventide_core.table.timeline.rollback_metadata import RollbackPlan, RollbackTarget
 from support.pasts import golden
 
 CODEC = HudiMetadataCodec()

@@ -15,7 +15,7 @@ from eventide_core.ports import ArchivedAction, ArchivedFile, ArchivedTimeline
 from eventide_core.table.settings.properties import PROPERTIES_PATH
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.archived_timeline import MergeLimits
-from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat
+from eventide_core.table.timeline.contents.commit_metadata import CommitMetadata, WriteStat
 from eventide_core.table.timeline.instant import Action, Instant, State
 from support.pasts import golden
 

@@ -17,7 +17,7 @@ from eventide_adapters.format.timeline import container as avro_container
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_core.errors import CorruptTimelineError, EventideError, ResourceLimitError, UnsupportedTableError
 from eventide_core.table.records.event_time import EventTimeRange
-from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat
+from eventide_core.table.timeline.contents.commit_metadata import CommitMetadata, WriteStat
 from support.faults.edited_bytes import edited
 
 DATA = Path(__file__).parent / "data"

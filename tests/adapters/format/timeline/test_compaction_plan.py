@@ -22,8 +22,8 @@ from eventide_core.errors import (
 )
 from eventide_core.table.files.file_name import BaseFileName, LogFileName
 from eventide_core.table.records.event_time import EventTimeRange
-from eventide_core.table.records.schema import AvroSchema
-from eventide_core.table.timeline.plans import (
+from eventide_core.table.schema.avro_schema import AvroSchema
+from eventide_core.table.timeline.contents.plans import (
     CompactionPlan,
     CutMode,
     FallbackReason,

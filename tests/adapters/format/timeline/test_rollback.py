@@ -7,14 +7,14 @@ import pytest
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_adapters.format.timeline.container import read_container
 from eventide_core.errors import CorruptTimelineError, UnsafePathError
-from eventide_core.table.timeline.instant import Action
-from eventide_core.table.timeline.rollback_metadata import (
+from eventide_core.table.timeline.contents.rollback_metadata import (
     RollbackMetadata,
     RollbackPlan,
     RollbackRequest,
     RollbackTarget,
     RolledBackPartition,
 )
+from eventide_core.table.timeline.instant import Action
 from support.pasts import golden
 
 CODEC = HudiMetadataCodec()

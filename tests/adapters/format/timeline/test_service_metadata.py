@@ -8,16 +8,16 @@ from eventide_adapters.format.timeline.clean import decode_clean
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_adapters.format.timeline.container import ContainerSchema, read_container, write_container
 from eventide_core.errors import CorruptTimelineError, UnsafePathError
-from eventide_core.table.timeline.clean_metadata import CleaningPolicy, CleanPlan
-from eventide_core.table.timeline.instant import Action, Instant, State
-from eventide_core.table.timeline.rollback_metadata import (
+from eventide_core.table.timeline.contents.clean_metadata import CleaningPolicy, CleanPlan
+from eventide_core.table.timeline.contents.rollback_metadata import (
     RestoreMetadata,
     RestorePlan,
     RollbackMetadata,
     RollbackTarget,
     RolledBackPartition,
 )
-from eventide_core.table.timeline.savepoint_metadata import SavepointMetadata
+from eventide_core.table.timeline.contents.savepoint_metadata import SavepointMetadata
+from eventide_core.table.timeline.instant import Action, Instant, State
 
 CODEC = HudiMetadataCodec()
 BASE = "f1-0_0-1-0_20261121091030640.parquet"

@@ -15,8 +15,8 @@ from eventide_adapters.format.timeline.codec import HudiMetadataCodec, avro_comm
 from eventide_adapters.format.timeline.container import MAGIC, unwrapped
 from eventide_adapters.format.timeline.stat_columns import read_stat_columns
 from eventide_core.errors import EventideError
-from eventide_core.table.records.schema import AvroSchema
-from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat
+from eventide_core.table.schema.avro_schema import AvroSchema
+from eventide_core.table.timeline.contents.commit_metadata import CommitMetadata, WriteStat
 from support.faults.changed_bytes import EDITS, Edit, edited
 from support.pasts import golden
 

@@ -10,7 +10,7 @@ from eventide_adapters.format.encoding.avro.from_arrow import avro_schema_of
 from eventide_adapters.format.encoding.avro.schema import arrow_schema
 from eventide_adapters.format.write.incoming_schema import conform, evolved_schema
 from eventide_core.errors import InvalidColumnNameError, InvalidRecordError
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
 from eventide_core.table.settings.write_shape import SchemaRules
 from support.values.columns import schema_of
 

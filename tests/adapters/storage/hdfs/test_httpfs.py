@@ -9,7 +9,7 @@ import pytest
 
 from eventide_core.errors import RefusedError
 from eventide_core.ports import Storage
-from eventide_core.table.timeline.plans import LinkMode
+from eventide_core.table.timeline.contents.plans import LinkMode
 from support.pasts.life import HOUR_MS, MIDNIGHT_MS, TableLife
 from support.run.parts import Parts
 from support.servers.fixtures import started

@@ -16,7 +16,7 @@ import pytest
 from eventide_adapters.storage.paths import TEMPORARY
 from eventide_core.errors import StorageError
 from eventide_core.ports import Storage
-from eventide_core.table.timeline.plans import LinkMode
+from eventide_core.table.timeline.contents.plans import LinkMode
 from support.pasts.life import Chapter, TableLife
 from support.run.parts import Parts
 from support.servers.fixtures import started

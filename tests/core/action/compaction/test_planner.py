@@ -27,10 +27,10 @@ from eventide_core.table.files.file_slice import BaseFile, FileSlice, LogFile
 from eventide_core.table.files.log_facts import HeaderCheck, LogFacts
 from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.records.record_order import MergeRule
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
+from eventide_core.table.timeline.contents.plans import FallbackReason, LinkMode
 from eventide_core.table.timeline.instant import Action, Instant, State
 from eventide_core.table.timeline.layout import layout_of
-from eventide_core.table.timeline.plans import FallbackReason, LinkMode
 from eventide_core.table.timeline.timeline import Timeline
 
 T0 = "20260101000000000"

@@ -7,7 +7,7 @@ import pytest
 from eventide_core.action.compaction.slice_split import carried_tombstone, judge_split
 from eventide_core.table.records.key_history import KeyHistory
 from eventide_core.table.records.record_order import MergeRule, Version, latest
-from eventide_core.table.timeline.plans import FallbackReason
+from eventide_core.table.timeline.contents.plans import FallbackReason
 
 EVENT, COMMIT = MergeRule.EVENT_TIME_ORDERING, MergeRule.COMMIT_TIME_ORDERING
 OVERWRITE_0X, DEFAULT_0X = MergeRule.HUDI_0X_OVERWRITE_WITH_LATEST, MergeRule.HUDI_0X_DEFAULT

@@ -5,7 +5,7 @@ import pytest
 from eventide_core.action.maintenance.clean_planner import CleanFacts, CleanTerms, decide_clean, earliest_to_retain
 from eventide_core.table.files.file_name import BaseFileName, LogFileName
 from eventide_core.table.files.file_slice import BaseFile, FileSlice, LogFile
-from eventide_core.table.timeline.clean_metadata import CleaningPolicy
+from eventide_core.table.timeline.contents.clean_metadata import CleaningPolicy
 from eventide_core.table.timeline.file_system_view import FileGroup
 from eventide_core.table.timeline.instant import Action, Instant, State
 from eventide_core.table.timeline.timeline import Timeline

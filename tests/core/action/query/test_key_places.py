@@ -8,9 +8,9 @@ from eventide_core.action.query.key_places import is_looked_up, looks_no_key_up,
 from eventide_core.table.files.slice_read import BlockFilter, QueryPlan, SliceRead
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import RecordShape
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
 from eventide_core.table.settings.table_config import TableConfig
-from eventide_core.table.timeline.commit_metadata import CommitMetadata
+from eventide_core.table.timeline.contents.commit_metadata import CommitMetadata
 
 SETTINGS = """hoodie.table.name=t
 hoodie.table.type=MERGE_ON_READ

@@ -12,7 +12,7 @@ from eventide_core.config import Options
 from eventide_core.errors import ConfigError, RefusedError
 from eventide_core.table.catalog.catalog_columns import TableColumns
 from eventide_core.table.catalog.catalog_table import CatalogPartition, CatalogTable
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
 from eventide_core.table.settings.table_config import TableConfig
 
 CONFIG = TableConfig.parse(

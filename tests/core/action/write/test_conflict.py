@@ -8,7 +8,7 @@ from eventide_core.action.write.conflict import WrittenGroups, check_batch, chec
 from eventide_core.action.write.index import Index, IndexType
 from eventide_core.errors import WriteConflictError
 from eventide_core.table.settings.stream_batch import StreamBatch
-from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat
+from eventide_core.table.timeline.contents.commit_metadata import CommitMetadata, WriteStat
 
 BEFORE, OURS, AFTER = "20261121000000000", "20261121000005000", "20261121000009000"
 GROUP, TWIN = "00000001-aaaa-4000-8000-000000000000-0", "00000001-bbbb-4000-8000-000000000000-0"

@@ -8,7 +8,7 @@ from eventide_adapters.storage.faulty import Fault, FaultPlan, FaultyStorage, Si
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.errors import MissingFileError, PlanMismatchError
 from eventide_core.ports import FileInfo, OutputFile
-from eventide_core.table.timeline.plans import LeftOver, LinkMode
+from eventide_core.table.timeline.contents.plans import LeftOver, LinkMode
 from support.files.one_slice import (
     CARRIED,
     COPIES,

@@ -17,8 +17,8 @@ from eventide_core.errors import BusyError, PlanMismatchError, RefusedError
 from eventide_core.ports import NoProgress
 from eventide_core.service.compaction.foreign_plan import Attempt, as_executed, claim_attempt, other_bases
 from eventide_core.table.files.file_group_write import heartbeat_path
+from eventide_core.table.timeline.contents.plans import ForeignOperation, ForeignPlan
 from eventide_core.table.timeline.file_system_view import DataFile
-from eventide_core.table.timeline.plans import ForeignOperation, ForeignPlan
 
 C = "20991121000000000"
 PLAN = ForeignPlan(C, (ForeignOperation("p", "f1", "1", "p/f1_0-0-0_20990101000000000.parquet", ()),))

@@ -12,7 +12,7 @@ from eventide.bootstrap import assemble
 from eventide_core.config import DATAHUB_DATABASE, SYNC_CONDITIONAL, SYNC_DATABASE, SYNC_TABLE_PROPERTIES, Options
 from eventide_core.service.maintenance.sync import DatasetSync, SyncResult
 from eventide_core.table.catalog.catalog_dataset import CatalogDataset, DatasetChange
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
 from support.tables.small import make, rows
 
 FRESHNESS = {"hoodie.ro.event.time.cut", "hoodie.ro.event.time.watermark", "hoodie.ro.late.records", "hoodie.ro.basis"}

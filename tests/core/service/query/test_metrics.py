@@ -14,8 +14,8 @@ from eventide_core.action.compaction.backlog import Backlog
 from eventide_core.service.common.facts.compaction_history import KeptBytes
 from eventide_core.service.query.metrics import table_metrics
 from eventide_core.table.settings.metadata_table import MetadataTableStatus
+from eventide_core.table.timeline.contents.plans import FallbackReason
 from eventide_core.table.timeline.instant import instant_epoch_ms
-from eventide_core.table.timeline.plans import FallbackReason
 from support.pasts import golden
 from support.run.command_line import run, run_json
 from support.tables.small import LATER_MS, make, rows

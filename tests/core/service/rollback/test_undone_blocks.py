@@ -8,7 +8,7 @@ import pytest
 from eventide import Table
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
 from eventide_core.errors import CorruptLogBlockError
-from eventide_core.table.timeline.rollback_metadata import RestorePlan, RollbackTarget
+from eventide_core.table.timeline.contents.rollback_metadata import RestorePlan, RollbackTarget
 from golden.histories import PLAIN
 from support.pasts import golden
 from support.run.command_line import run, run_json

@@ -8,7 +8,7 @@ from eventide.testing.oracle import Order
 from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.config import LinkChoice
 from eventide_core.ports import NoProgress
-from eventide_core.table.timeline.plans import LinkMode, require_ours
+from eventide_core.table.timeline.contents.plans import LinkMode, require_ours
 from support.pauses.services import shown
 from support.pauses.standstill import verified
 

@@ -14,8 +14,8 @@ from eventide_core.config import SCHEMA_MODE
 from eventide_core.errors import WriteConflictError
 from eventide_core.ports import NoProgress
 from eventide_core.service.write.append import Append
-from eventide_core.table.records.internal_schema import LATEST_SCHEMA_KEY
-from eventide_core.table.records.schema import META_FIELDS
+from eventide_core.table.schema.avro_schema import META_FIELDS
+from eventide_core.table.schema.internal_schema import LATEST_SCHEMA_KEY
 from eventide_core.table.settings.write_shape import WriteOperation
 from support.tables.append import make, rows
 

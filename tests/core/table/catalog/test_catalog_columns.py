@@ -7,7 +7,7 @@ import pytest
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.table.catalog.catalog_columns import TableColumns
 from eventide_core.table.catalog.catalog_table import hadoop_location, is_same_place
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
 
 TYPES = {
     "s": "string",

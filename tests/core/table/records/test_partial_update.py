@@ -10,7 +10,7 @@ from eventide_core.errors import UnsupportedTableError
 from eventide_core.table.records.key_history import KeyHistory
 from eventide_core.table.records.partial_update import is_in_order
 from eventide_core.table.records.record_order import MergeRule, Version
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
 from support.values.partial_versions import PartialVersion, latest_partial
 
 EVENT, COMMIT = MergeRule.EVENT_TIME_ORDERING, MergeRule.COMMIT_TIME_ORDERING

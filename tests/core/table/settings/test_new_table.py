@@ -5,7 +5,7 @@ import tarfile
 import pytest
 
 from eventide_core.table.records.record_order import MergeRule
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
 from eventide_core.table.settings.new_table import NewTable
 from eventide_core.table.settings.properties import parse_properties
 from support.pasts import golden

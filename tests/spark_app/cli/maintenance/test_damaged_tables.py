@@ -9,7 +9,7 @@ import pytest
 
 from eventide import Table
 from eventide_adapters.format.timeline.codec import HudiMetadataCodec
-from eventide_core.table.timeline.plans import PlannedLog, require_ours
+from eventide_core.table.timeline.contents.plans import PlannedLog, require_ours
 from support.pasts import golden
 from support.run.command_line import content_of, run
 

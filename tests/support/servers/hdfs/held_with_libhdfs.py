@@ -15,7 +15,7 @@ from eventide_adapters.storage.hdfs.webhdfs import WebHdfs
 from eventide_core.config import EXCLUSIVE, LINK_MODE
 from eventide_core.errors import StorageError
 from eventide_core.ports import Storage
-from eventide_core.table.timeline.plans import LinkMode
+from eventide_core.table.timeline.contents.plans import LinkMode
 from support.pasts.life import Chapter, TableLife
 from support.servers.hdfs.mini_cluster import HdfsServer
 from support.tables.backends import Backend

@@ -23,7 +23,7 @@ from eventide_adapters.format.encoding.avro.schema import AvroField, record_fiel
 from eventide_adapters.format.encoding.avro.vectors import UnevenCollectionsError, decode_vectors
 from eventide_adapters.format.encoding.columns.arrow_numpy import ArrowArray, Positions
 from eventide_core.errors import RecordDecodeError, UnsupportedLogFormatError
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
 
 # To decode takes five times the memory of the records.
 DECODED_BYTES: Final = 4 * 1024 * 1024

@@ -12,7 +12,7 @@ from typing import Any
 from eventide_core.errors import RecordDecodeError
 from eventide_core.table.files.log_block import BlockType, LogBlock
 from eventide_core.table.records.event_time import EventTimeRange
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
 
 _FIELD = "eventide.event_time_field"
 _MIN = "eventide.min_event_time_ms"

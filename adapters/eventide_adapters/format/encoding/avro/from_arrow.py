@@ -9,9 +9,9 @@ from eventide_adapters.format.encoding.columns.arrow_numpy import ArrowField, Ar
 from eventide_adapters.format.encoding.columns.exact_cast import is_uuid, unit_cure
 from eventide_adapters.format.encoding.columns.plain_types import plain_type
 from eventide_core.errors import UnsupportedTableError
-from eventide_core.table.records.avro_names import sanitized
-from eventide_core.table.records.avro_types import define_vectors_once, vector_definitions
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_names import sanitized
+from eventide_core.table.schema.avro_schema import AvroSchema
+from eventide_core.table.schema.avro_types import define_vectors_once, vector_definitions
 
 _PRIMITIVES: Final = {
     pa.string(): "string",

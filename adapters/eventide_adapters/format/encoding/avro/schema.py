@@ -26,8 +26,8 @@ from eventide_adapters.format.encoding.avro.vector_type import VectorType, shown
 from eventide_adapters.format.encoding.columns.arrow_numpy import ArrowField, ArrowType
 from eventide_core.errors import ResourceLimitError, UnsupportedTableError
 from eventide_core.table.records.record_shape import RecordShape
-from eventide_core.table.records.schema import AvroSchema
-from eventide_core.table.records.variant import LOGICAL_TYPE as VARIANT
+from eventide_core.table.schema.avro_schema import AvroSchema
+from eventide_core.table.schema.variant import LOGICAL_TYPE as VARIANT
 
 _VARIANT_METADATA: Final = {b"hudi_type": b"VARIANT"}
 _VARIANT_FIELDS: Final = [("metadata", "bytes"), ("value", "bytes")]

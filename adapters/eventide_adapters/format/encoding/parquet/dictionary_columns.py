@@ -24,7 +24,7 @@ from eventide_adapters.format.encoding.avro.schema import AvroField
 from eventide_adapters.format.encoding.parquet.footer_columns import Footer, require_sound_columns
 from eventide_core.errors import CorruptBaseFileError
 from eventide_core.table.records.record_shape import RecordShape
-from eventide_core.table.records.schema import RECORD_KEY
+from eventide_core.table.schema.avro_schema import RECORD_KEY
 
 _FEW: Final = pa.dictionary(pa.int32(), pa.string())
 _ROWS_MIN: Final = 4096  # with fewer rows, dictionaries save nothing

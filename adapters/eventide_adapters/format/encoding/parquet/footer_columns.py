@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from eventide_adapters.format.encoding.parquet import field_ids as ids
 from eventide_adapters.format.encoding.parquet import thrift_compact as thrift
 from eventide_core.errors import CorruptBaseFileError
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
 
 _AVRO_SCHEMA: Final = b"parquet.avro.schema"
 _TAIL: Final = 8  # the footer's length, and Parquet's mark

@@ -44,7 +44,7 @@ from eventide_adapters.format.encoding.parquet.thrift_compact import (
     with_integers,
 )
 from eventide_core.table.files.read_ahead import SeekableStream
-from eventide_core.table.records.schema import RECORD_KEY
+from eventide_core.table.schema.avro_schema import RECORD_KEY
 
 _RECORD_KEY: Final = RECORD_KEY.encode()
 _MAGIC: Final = b"PAR1"

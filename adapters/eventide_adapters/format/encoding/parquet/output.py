@@ -27,7 +27,7 @@ from eventide_adapters.format.encoding.parquet.legacy_calendar import SPARK_VERS
 from eventide_adapters.format.encoding.parquet.threads import threads_at_most
 from eventide_core.config import PARQUET_CODEC
 from eventide_core.errors import ConfigError
-from eventide_core.table.records.schema import COMMIT_SEQNO, META_FIELDS, RECORD_KEY, AvroSchema
+from eventide_core.table.schema.avro_schema import COMMIT_SEQNO, META_FIELDS, RECORD_KEY, AvroSchema
 
 # The codecs, with Arrow's level. A level of zstd beyond 1 takes half as long again and saves a hundredth of the size.
 LEVELS: Final[Mapping[str, int | None]] = {"gzip": None, "zstd": 1, "snappy": None, "uncompressed": None}

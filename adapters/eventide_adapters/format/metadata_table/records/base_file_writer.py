@@ -11,10 +11,10 @@ from eventide_core.ports import Storage
 from eventide_core.table.files.file_name import BaseFileName, LogFileName
 from eventide_core.table.files.file_slice import BaseFile, FileSlice, LogFile
 from eventide_core.table.files.table_path import METADATA_DIRECTORY
-from eventide_core.table.records.schema import AvroSchema
-from eventide_core.table.timeline.commit_metadata import WriteStat
+from eventide_core.table.schema.avro_schema import AvroSchema
+from eventide_core.table.timeline.contents.commit_metadata import WriteStat
+from eventide_core.table.timeline.contents.plans import PlannedOperation
 from eventide_core.table.timeline.layout import Layout
-from eventide_core.table.timeline.plans import PlannedOperation
 
 
 def write_base_file(

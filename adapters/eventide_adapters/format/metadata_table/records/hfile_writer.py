@@ -18,7 +18,7 @@ from eventide_adapters.format.metadata_table.records.hfile import (
     TRAILER_LENGTH,
     TRAILER_MAGIC,
 )
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
 from eventide_core.table.timeline.layout import Layout
 
 _BLOCK_BYTES: Final = 64 * 1024  # HBase's default

@@ -27,7 +27,7 @@ from eventide_adapters.format.metadata_table.records.records import (
     merged_files,
     record_name,
 )
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
 from eventide_core.table.settings.metadata_table import (
     BLOOM_FILTERS,
     COLUMN_STATS,

@@ -46,7 +46,7 @@ from eventide_core.table.property_keys import (
     METADATA_PARTITIONS_INFLIGHT,
     TABLE_VERSION,
 )
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
 from eventide_core.table.settings.metadata_table import REBUILD_CURE, RECORD_INDEX, MetadataTableFacts, own_properties
 from eventide_core.table.settings.properties import (
     PROPERTIES_PATH,

@@ -34,7 +34,7 @@ from fastavro.schema import SchemaParseException
 from eventide_adapters.format.timeline.container import checked
 from eventide_core.errors import RecordDecodeError
 from eventide_core.table.files.bucket import java_hash
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
 
 ALL_PARTITIONS_KEY: Final = "__all_partitions__"
 _UNPARTITIONED: Final = "."

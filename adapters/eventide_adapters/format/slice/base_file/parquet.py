@@ -61,9 +61,9 @@ from eventide_core.access.threads import Future, Threads
 from eventide_core.errors import CorruptBaseFileError, RecordDecodeError
 from eventide_core.ports import OutputFile, Storage
 from eventide_core.table.files.slice_read import columns_in_base
-from eventide_core.table.records.column_names import FileColumns
 from eventide_core.table.records.record_shape import RecordShape
-from eventide_core.table.records.schema import RECORD_KEY, AvroSchema
+from eventide_core.table.schema.avro_schema import RECORD_KEY, AvroSchema
+from eventide_core.table.schema.column_names import FileColumns
 
 _BATCH_ROWS: Final = 1 << 17
 _BATCH_BYTES: Final = 16 * 1024 * 1024  # of a merge that writes: two of them are a row group

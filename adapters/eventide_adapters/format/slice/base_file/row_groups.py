@@ -22,7 +22,7 @@ from eventide_adapters.format.encoding.parquet.legacy_calendar import LegacyCale
 from eventide_adapters.format.encoding.parquet.open_file import OpenBaseFile
 from eventide_adapters.format.encoding.parquet.row_pages import RowNumbers, RowsOfGroups, rows_with
 from eventide_adapters.format.slice.base_file.key_range import may_have_one
-from eventide_core.table.records.schema import RECORD_KEY
+from eventide_core.table.schema.avro_schema import RECORD_KEY
 
 _Ends: TypeAlias = tuple[Any, Any]
 _KEY_BATCH_ROWS: Final = 1 << 17

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from eventide_adapters.format.encoding.columns.arrow_numpy import ArrowArray
 from eventide_core.errors import UnsupportedTableError
-from eventide_core.table.records.schema import RECORD_KEY
+from eventide_core.table.schema.avro_schema import RECORD_KEY
 
 
 def with_record_keys(records: pa.RecordBatch, key_fields: Sequence[str]) -> pa.RecordBatch:

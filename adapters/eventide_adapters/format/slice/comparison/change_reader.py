@@ -24,7 +24,7 @@ from eventide_adapters.format.encoding.columns.arrow_numpy import ArrowChunks, A
 from eventide_adapters.format.slice.merge.slice_reader import ArrowSliceReader
 from eventide_core.table.files.slice_read import ChangeRead, SliceRead
 from eventide_core.table.records.record_shape import RecordShape
-from eventide_core.table.records.schema import COMMIT_TIME, RECORD_KEY
+from eventide_core.table.schema.avro_schema import COMMIT_TIME, RECORD_KEY
 
 _COLUMNS: Final = ("op", "ts_ms", "before", "after")
 CHANGES: Final = pa.schema({name: pa.string() for name in _COLUMNS})

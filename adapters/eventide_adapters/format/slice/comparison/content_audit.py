@@ -41,7 +41,7 @@ from eventide_core.table.files.slice_audit import RepeatedKey, RowDifference, Sl
 from eventide_core.table.files.slice_read import SliceRead
 from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.records.record_shape import RecordShape
-from eventide_core.table.records.schema import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, RECORD_KEY
+from eventide_core.table.schema.avro_schema import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, RECORD_KEY
 from eventide_core.table.settings.key_format import KeyFormat
 
 _EVENT_TIME: Final = "event time"

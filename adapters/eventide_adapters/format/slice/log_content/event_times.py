@@ -18,7 +18,7 @@ from eventide_core.errors import EventideError
 from eventide_core.ports import Storage
 from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.records.record_shape import RecordShape
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
 
 _GREATEST: Final = (1 << 63) - 1
 

@@ -31,7 +31,7 @@ from eventide_core.table.files.file_slice import LogFile
 from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.records.key_history import KeyHistory
 from eventide_core.table.records.record_shape import RecordShape
-from eventide_core.table.records.schema import RECORD_KEY
+from eventide_core.table.schema.avro_schema import RECORD_KEY
 
 
 @dataclass(frozen=True, slots=True)

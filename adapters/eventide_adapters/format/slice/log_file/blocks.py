@@ -6,7 +6,7 @@
    ones; a later write of the same instant stays.
 4. If a log compaction merged blocks, its block replaces them (table/timeline/log_compaction.py).
 5. A block that would count but that eventide does not support raises an error: HFile and change data blocks, records with
-   operations (table/records/operation_column.py).
+   operations (table/schema/operation_column.py).
 6. Every block names the write that it is of. If the caller reads a whole slice and knows the timeline, a block that
    contradicts the timeline raises an error: its header is damaged, and skipping it would lose records.
 7. A torn block is left by an interrupted write, and readers skip it. A strict caller skips it only if it would not count
@@ -44,7 +44,7 @@ from eventide_core.table.files.read_ahead import (
     ReadRange,
 )
 from eventide_core.table.files.slice_read import BlockFilter, LogWriters
-from eventide_core.table.records.operation_column import refuse_operations
+from eventide_core.table.schema.operation_column import refuse_operations
 from eventide_core.table.timeline.instant import is_instant_time
 from eventide_core.table.timeline.log_compaction import counting_instants
 

@@ -41,9 +41,9 @@ from eventide_core.errors import (
 )
 from eventide_core.ports import Storage
 from eventide_core.table.files.log_block import BlockType, HeaderKey
-from eventide_core.table.records.column_names import FileColumns
 from eventide_core.table.records.record_shape import RecordShape, refusal_of_partial_updates
-from eventide_core.table.records.schema import IS_DELETED, RECORD_KEY, AvroSchema
+from eventide_core.table.schema.avro_schema import IS_DELETED, RECORD_KEY, AvroSchema
+from eventide_core.table.schema.column_names import FileColumns
 
 _BATCH_ROWS: Final = 1 << 17
 _TOGETHER_BYTES_MAX: Final = 1 << 20  # of the blocks that are decoded together

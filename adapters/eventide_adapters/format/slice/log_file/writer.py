@@ -22,8 +22,8 @@ from eventide_adapters.format.encoding.parquet.output import ParquetOutput, avro
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.table.files.log_block import BlockType, HeaderKey, encode_block
 from eventide_core.table.records.event_time import EventTimeRange
-from eventide_core.table.records.schema import RECORD_KEY, AvroSchema
 from eventide_core.table.records.supplemental_logging import SupplementalLogging
+from eventide_core.table.schema.avro_schema import RECORD_KEY, AvroSchema
 
 _CONTENT_VERSION = 3
 _CHANGE_COLUMNS: Final = {

@@ -34,7 +34,7 @@ from eventide_adapters.format.slice.merge.record_mergers import merge_rows
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import RecordShape
-from eventide_core.table.records.schema import RECORD_KEY
+from eventide_core.table.schema.avro_schema import RECORD_KEY
 
 Fillers: TypeAlias = Mapping[str, tuple[Numbers, Numbers]]
 

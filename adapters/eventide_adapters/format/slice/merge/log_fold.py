@@ -42,7 +42,7 @@ from eventide_core.errors import RecordDecodeError
 from eventide_core.table.records.custom_merger import CustomMerger
 from eventide_core.table.records.record_order import MergeRule, Version, fold
 from eventide_core.table.records.record_shape import RecordShape
-from eventide_core.table.records.schema import RECORD_KEY
+from eventide_core.table.schema.avro_schema import RECORD_KEY
 
 HELD_BYTES: Final = 256 * 1024 * 1024
 _OF_COLUMNS: Final = (MergeRule.COMMIT_TIME_ORDERING, MergeRule.EVENT_TIME_ORDERING)  # with partial updates

@@ -131,7 +131,7 @@ def _misfit(result: Any, newer: "pa.Table") -> str | None:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from eventide_core.table.records.schema import RECORD_KEY
+    from eventide_core.table.schema.avro_schema import RECORD_KEY
 
     if not isinstance(result, pa.Table):
         return f"{type(result).__name__}, not a pyarrow.Table"

@@ -40,7 +40,7 @@ from eventide_core.config import ParquetCodec
 from eventide_core.errors import PlanMismatchError
 from eventide_core.ports import MergedSlice, MergeResult, MergeTask, OutputFile, Storage
 from eventide_core.table.records.record_shape import RecordShape
-from eventide_core.table.records.schema import FILE_NAME, META_FIELDS, RECORD_KEY
+from eventide_core.table.schema.avro_schema import FILE_NAME, META_FIELDS, RECORD_KEY
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from eventide_core.errors import InvalidFilterError
 from eventide_core.ports import Storage
 from eventide_core.table.files.slice_read import ChangeRead, SliceRead
 from eventide_core.table.records.record_shape import RecordShape
-from eventide_core.table.records.schema import COMMIT_TIME, RECORD_KEY
+from eventide_core.table.schema.avro_schema import COMMIT_TIME, RECORD_KEY
 
 
 @dataclass(frozen=True, slots=True)

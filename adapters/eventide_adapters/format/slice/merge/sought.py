@@ -28,7 +28,7 @@ from eventide_core.table.files.log_block import BlockType
 from eventide_core.table.files.slice_read import ChangeRead, SliceRead, columns_in_base
 from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.records.record_shape import RecordShape
-from eventide_core.table.records.schema import META_FIELDS, RECORD_KEY
+from eventide_core.table.schema.avro_schema import META_FIELDS, RECORD_KEY
 
 _PER_SECOND: Final = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _DAY_MS: Final = 86_400_000

@@ -22,7 +22,7 @@ from eventide_core.table.files.own_file import encoded_own
 from eventide_core.table.settings.declared_sources import IDLE, STATED, TABLE, DeclaredSource, sources_for
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.archived_timeline import END_OF_TIME
-from eventide_core.table.timeline.commit_metadata import CommitMetadata
+from eventide_core.table.timeline.contents.commit_metadata import CommitMetadata
 from eventide_core.table.timeline.instant import Instant
 from eventide_core.table.timeline.source_notes import SOURCE_PREFIX, SourceNote, latest_notes, notes_in
 from eventide_core.table.timeline.source_progress import SourceProgress

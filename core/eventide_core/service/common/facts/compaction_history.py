@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from eventide_core.ports import Clock, Storage
 from eventide_core.service.common.facts.moments import epoch_ms_of
 from eventide_core.service.common.state.table import TableState
-from eventide_core.table.timeline.commit_metadata import CommitMetadata
-from eventide_core.table.timeline.compaction_extra_metadata import CompactionExtraMetadata
+from eventide_core.table.timeline.contents.commit_metadata import CommitMetadata
+from eventide_core.table.timeline.contents.compaction_extra_metadata import CompactionExtraMetadata
 from eventide_core.table.timeline.instant import Action, Instant, State
 
 

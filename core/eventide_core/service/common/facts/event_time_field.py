@@ -15,7 +15,7 @@ from eventide_core.errors import ConfigError, RefusedError
 from eventide_core.service.common.state.table import TableState
 from eventide_core.table.records.event_time_texts import EventTimeTexts
 from eventide_core.table.records.record_shape import RecordShape
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
 
 
 def event_time_field_of(state: TableState, options: Options) -> str:

@@ -16,7 +16,7 @@ from eventide_core.service.common.facts.watermark_views import published_views
 from eventide_core.service.common.state.table import TableState
 from eventide_core.table.files.file_slice import FileSlice
 from eventide_core.table.records.record_shape import RecordShape
-from eventide_core.table.timeline.plans import CutMode
+from eventide_core.table.timeline.contents.plans import CutMode
 
 
 @dataclass(frozen=True, slots=True)

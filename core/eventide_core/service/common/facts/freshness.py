@@ -16,7 +16,7 @@ from eventide_core.table.files.log_facts import LogFacts
 from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.records.record_shape import RecordShape
-from eventide_core.table.timeline.plans import CompactionPlan
+from eventide_core.table.timeline.contents.plans import CompactionPlan
 
 _NONE: Final[Mapping[str, int]] = {}
 _WORTH_TASKS: Final = 8  # fewer log files are read one after another

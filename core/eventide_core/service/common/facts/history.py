@@ -6,7 +6,7 @@ from eventide_core.errors import CleanedHistoryError
 from eventide_core.service.common.state.table import TableState
 from eventide_core.table.files.file_name import BaseFileName
 from eventide_core.table.files.file_slice import FileSlice
-from eventide_core.table.timeline.commit_metadata import WriteStat
+from eventide_core.table.timeline.contents.commit_metadata import WriteStat
 from eventide_core.table.timeline.file_system_view import FileGroup
 
 

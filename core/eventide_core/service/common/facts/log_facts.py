@@ -18,7 +18,7 @@ from eventide_core.table.files.read_ahead import WHOLE_FILE_BYTES
 from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.records.record_shape import RecordShape, refusal_of_partial_updates
-from eventide_core.table.timeline.compaction_extra_metadata import CompactionExtraMetadata
+from eventide_core.table.timeline.contents.compaction_extra_metadata import CompactionExtraMetadata
 from eventide_core.table.timeline.instant import Action
 
 T = TypeVar("T")

@@ -32,14 +32,14 @@ from typing import Final
 from eventide_core.service.common.state.table import TableState
 from eventide_core.table.files.file_slice import LogFile
 from eventide_core.table.files.log_facts import HeaderCheck, LogFacts
-from eventide_core.table.timeline.commit_metadata import (
+from eventide_core.table.timeline.contents.commit_metadata import (
     EVENT_TIMES_KEY,
     LOG_COMPACT,
     WRITER_KEY,
     CommitMetadata,
     WriteStat,
 )
-from eventide_core.table.timeline.compaction_extra_metadata import CompactionExtraMetadata
+from eventide_core.table.timeline.contents.compaction_extra_metadata import CompactionExtraMetadata
 
 _NOTHING: Final = frozenset[str]()  # shared: an empty set takes as much memory as one with an instant
 

@@ -10,9 +10,9 @@ from eventide_core.service.common.state.table_files import TableFiles
 from eventide_core.service.common.state.window_consumers import kept_for_consumers
 from eventide_core.table.files.file_name import LogFileName
 from eventide_core.table.settings.table_config import TableConfig
+from eventide_core.table.timeline.contents.savepoint_metadata import SavepointMetadata
 from eventide_core.table.timeline.file_system_view import DataFile
 from eventide_core.table.timeline.instant import Action, Instant
-from eventide_core.table.timeline.savepoint_metadata import SavepointMetadata
 from eventide_core.table.timeline.timeline import Timeline
 
 

@@ -10,8 +10,8 @@ from eventide_core.service.common.state.table import TableState
 from eventide_core.table.files.bucket import PURE_LOG_INDEXES, bucket_of_file_id, is_flink_file_id
 from eventide_core.table.files.file_slice import FileSlice, LogFile
 from eventide_core.table.settings.table_config import TableConfig
+from eventide_core.table.timeline.contents.plans import LinkMode
 from eventide_core.table.timeline.instant import instant_epoch_ms, instant_time, next_instant_time
-from eventide_core.table.timeline.plans import LinkMode
 from eventide_core.table.timeline.timeline import Timeline
 
 

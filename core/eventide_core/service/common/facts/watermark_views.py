@@ -9,7 +9,7 @@ from eventide_core.service.common.facts.history import check_history_when
 from eventide_core.service.common.state.table import TableState
 from eventide_core.table.files.file_name import BaseFileName
 from eventide_core.table.files.file_slice import FileSlice
-from eventide_core.table.timeline.compaction_extra_metadata import CompactionExtraMetadata
+from eventide_core.table.timeline.contents.compaction_extra_metadata import CompactionExtraMetadata
 from eventide_core.table.timeline.instant import Action, Instant
 
 _NAMED = 10  # the number of watermarks that an error names

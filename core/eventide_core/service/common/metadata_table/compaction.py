@@ -30,10 +30,10 @@ from eventide_core.service.common.transaction.steps import Kind
 from eventide_core.table.files.file_group_write import heartbeat_path
 from eventide_core.table.files.file_slice import FileSlice, LogFile
 from eventide_core.table.files.table_path import METADATA_DIRECTORY
-from eventide_core.table.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat, by_partition
+from eventide_core.table.timeline.contents.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat, by_partition
+from eventide_core.table.timeline.contents.plans import CompactionPlan
 from eventide_core.table.timeline.instant import Action, Instant, State, next_instant_time
 from eventide_core.table.timeline.layout import layout_of
-from eventide_core.table.timeline.plans import CompactionPlan
 
 COMPACTED_HERE_BYTES: Final = 32 * 1024**2
 """A million entries of a record index, and more: some seconds of one core."""

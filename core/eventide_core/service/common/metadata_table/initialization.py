@@ -24,7 +24,7 @@ from eventide_core.service.common.transaction.action import Transaction
 from eventide_core.service.common.transaction.steps import Kind
 from eventide_core.table.files.table_path import INDEX_DEFINITIONS, METADATA_DIRECTORY
 from eventide_core.table.settings.metadata_table import OWN_PROPERTIES_PATH
-from eventide_core.table.timeline.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat
+from eventide_core.table.timeline.contents.commit_metadata import SCHEMA_KEY, CommitMetadata, WriteStat
 from eventide_core.table.timeline.instant import Action, State
 from eventide_core.table.timeline.layout import layout_of
 

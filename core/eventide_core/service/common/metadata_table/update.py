@@ -21,8 +21,8 @@ from eventide_core.service.common.metadata_table.drop import drop_indexes
 from eventide_core.service.common.transaction.action import Transaction
 from eventide_core.service.common.transaction.steps import Kind
 from eventide_core.table.settings.metadata_table import MetadataTableFacts
-from eventide_core.table.timeline.checksums import with_checksums
-from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat, by_partition
+from eventide_core.table.timeline.contents.checksums import with_checksums
+from eventide_core.table.timeline.contents.commit_metadata import CommitMetadata, WriteStat, by_partition
 from eventide_core.table.timeline.instant import Action, State
 
 _OPERATION: Final = "UPSERT_PREPPED"

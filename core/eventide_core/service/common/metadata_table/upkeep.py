@@ -67,7 +67,7 @@ from eventide_core.table.property_keys import METADATA_PARTITIONS_INFLIGHT
 from eventide_core.table.settings import metadata_table
 from eventide_core.table.settings.metadata_table import RowChange, is_of_whole_table
 from eventide_core.table.settings.table_config import TableConfig
-from eventide_core.table.timeline.commit_metadata import DROPPED_INDEXES_KEY, CommitMetadata
+from eventide_core.table.timeline.contents.commit_metadata import DROPPED_INDEXES_KEY, CommitMetadata
 from eventide_core.table.timeline.file_system_view import DataFile
 from eventide_core.table.timeline.instant import Action, State
 from eventide_core.table.timeline.timeline import Timeline

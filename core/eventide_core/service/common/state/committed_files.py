@@ -24,8 +24,8 @@ from eventide_core.table.files.file_name import BaseFileName, parse_data_file, p
 from eventide_core.table.files.file_slice import FileSlice, LogFile
 from eventide_core.table.files.table_path import PARTITION_MARK
 from eventide_core.table.settings.table_config import TableConfig
-from eventide_core.table.timeline.checksums import CHECKSUMS_KEY
-from eventide_core.table.timeline.commit_metadata import CommitMetadata
+from eventide_core.table.timeline.contents.checksums import CHECKSUMS_KEY
+from eventide_core.table.timeline.contents.commit_metadata import CommitMetadata
 from eventide_core.table.timeline.file_system_view import DataFile, FileGroup, FileSystemView
 from eventide_core.table.timeline.timeline import Timeline
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from eventide_core.service.common.state.metadata_listing import metadata_listing
 from eventide_core.service.common.state.table_files import TableFiles
 from eventide_core.table.settings.table_config import TableConfig
-from eventide_core.table.timeline.commit_metadata import CommitMetadata
+from eventide_core.table.timeline.contents.commit_metadata import CommitMetadata
 from eventide_core.table.timeline.file_system_view import DataFile
 from eventide_core.table.timeline.timeline import Timeline
 

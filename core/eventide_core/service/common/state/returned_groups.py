@@ -13,7 +13,7 @@ from eventide_core.errors import RefusedError
 from eventide_core.ports import ArchivedTimeline
 from eventide_core.service.common.state.table import TableState
 from eventide_core.table.timeline.archived_timeline import END_OF_TIME
-from eventide_core.table.timeline.commit_metadata import CommitMetadata
+from eventide_core.table.timeline.contents.commit_metadata import CommitMetadata
 from eventide_core.table.timeline.file_system_view import DataFile, FileGroup
 from eventide_core.table.timeline.instant import Action
 from eventide_core.table.timeline.timeline import Timeline

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from eventide_core.table.files.slice_read import BlockFilter
-from eventide_core.table.timeline.commit_metadata import CommitMetadata
+from eventide_core.table.timeline.contents.commit_metadata import CommitMetadata
 from eventide_core.table.timeline.instant import Instant
 from eventide_core.table.timeline.source_notes import SourceNote, latest_notes, notes_in, texts_of
 from eventide_core.table.timeline.source_statements import (

@@ -23,24 +23,24 @@ from eventide_core.table.files.file_name import CHANGE_LOG_SUFFIX
 from eventide_core.table.files.file_slice import LogFile
 from eventide_core.table.files.slice_read import BlockFilter, LogWriters
 from eventide_core.table.property_keys import CREATE_SCHEMA
-from eventide_core.table.records.column_names import ColumnNames
-from eventide_core.table.records.internal_schema import LATEST_SCHEMA_KEY, SchemaVersion
 from eventide_core.table.records.record_shape import DeleteMarker, RecordShape
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
+from eventide_core.table.schema.column_names import ColumnNames
+from eventide_core.table.schema.internal_schema import LATEST_SCHEMA_KEY, SchemaVersion
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.archived_timeline import END_OF_TIME
-from eventide_core.table.timeline.checksums import Checksums
-from eventide_core.table.timeline.commit_metadata import CommitMetadata
-from eventide_core.table.timeline.compaction_extra_metadata import (
+from eventide_core.table.timeline.contents.checksums import Checksums
+from eventide_core.table.timeline.contents.commit_metadata import CommitMetadata
+from eventide_core.table.timeline.contents.compaction_extra_metadata import (
     NO_CUT_YET,
     CompactionExtraMetadata,
     ends_of_logs,
     publications_of,
     writers_of_logs,
 )
+from eventide_core.table.timeline.contents.plans import CompactionPlan, ForeignPlan
 from eventide_core.table.timeline.file_system_view import DataFile, FileGroup, FileSystemView
 from eventide_core.table.timeline.instant import Instant
-from eventide_core.table.timeline.plans import CompactionPlan, ForeignPlan
 from eventide_core.table.timeline.timeline import Timeline
 
 T = TypeVar("T")

@@ -46,7 +46,8 @@ from eventide_core.table.files.file_name import path_in
 from eventide_core.table.files.table_path import PARTITION_MARK
 from eventide_core.table.records.custom_merger import CustomMergers
 from eventide_core.table.records.event_time_texts import ISO_WITH_ZONE, EventTimeTexts
-from eventide_core.table.records.internal_schema import (
+from eventide_core.table.records.record_shape import DeleteMarker
+from eventide_core.table.schema.internal_schema import (
     LATEST_SCHEMA_KEY,
     SCHEMA_COMMIT_SUFFIX,
     SCHEMA_DIRECTORY,
@@ -55,18 +56,17 @@ from eventide_core.table.records.internal_schema import (
     parse_versions,
     schema_commit_instant,
 )
-from eventide_core.table.records.record_shape import DeleteMarker
 from eventide_core.table.settings.properties import PROPERTIES_PATH, known_settings, settings_text
 from eventide_core.table.settings.table_config import TableConfig
-from eventide_core.table.timeline.clean_metadata import CleanPlan
-from eventide_core.table.timeline.commit_metadata import CommitMetadata
+from eventide_core.table.timeline.contents.clean_metadata import CleanPlan
+from eventide_core.table.timeline.contents.commit_metadata import CommitMetadata
+from eventide_core.table.timeline.contents.plans import CompactionPlan, ForeignPlan
+from eventide_core.table.timeline.contents.rollback_metadata import RestorePlan, RollbackMetadata, RollbackPlan
+from eventide_core.table.timeline.contents.savepoint_metadata import SavepointMetadata
 from eventide_core.table.timeline.file_system_view import DataFile
 from eventide_core.table.timeline.instant import Action, Instant, State
 from eventide_core.table.timeline.observed_offset import observed_offset
 from eventide_core.table.timeline.outcome_file import record_of
-from eventide_core.table.timeline.plans import CompactionPlan, ForeignPlan
-from eventide_core.table.timeline.rollback_metadata import RestorePlan, RollbackMetadata, RollbackPlan
-from eventide_core.table.timeline.savepoint_metadata import SavepointMetadata
 from eventide_core.table.timeline.timeline import Timeline
 
 T = TypeVar("T")

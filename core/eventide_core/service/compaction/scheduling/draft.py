@@ -51,10 +51,10 @@ from eventide_core.table.files.file_slice import FileSlice
 from eventide_core.table.files.log_facts import LogFacts
 from eventide_core.table.records.event_time import EventTimeRange, is_ahead
 from eventide_core.table.records.record_shape import RecordShape
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
 from eventide_core.table.settings.metadata_table import RowChange
+from eventide_core.table.timeline.contents.plans import CutMode
 from eventide_core.table.timeline.file_system_view import FileGroup
-from eventide_core.table.timeline.plans import CutMode
 
 _COPY_ON_WRITE = "a copy-on-write table has no log files: everything that is committed is in its base files"
 

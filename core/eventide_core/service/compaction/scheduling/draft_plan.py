@@ -10,8 +10,8 @@ from eventide_core.config import Options
 from eventide_core.errors import format_timestamp
 from eventide_core.service.common.facts.exact_view import Exactness
 from eventide_core.service.common.state.table import TableState
+from eventide_core.table.timeline.contents.plans import CompactionPlan
 from eventide_core.table.timeline.instant import Instant
-from eventide_core.table.timeline.plans import CompactionPlan
 
 
 @dataclass(frozen=True, slots=True)

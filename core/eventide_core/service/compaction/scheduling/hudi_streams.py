@@ -12,7 +12,7 @@ from eventide_core import config as keys
 from eventide_core.service.common.state.table import TableState
 from eventide_core.service.compaction.scheduling.settings import CompactionSettings
 from eventide_core.table.settings.stream_batch import BATCH_KEY
-from eventide_core.table.timeline.checksums import CHECKSUMS_KEY
+from eventide_core.table.timeline.contents.checksums import CHECKSUMS_KEY
 
 
 def refusal_beside_stream(state: TableState, settings: CompactionSettings) -> str | None:

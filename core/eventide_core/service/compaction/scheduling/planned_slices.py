@@ -2,7 +2,7 @@
 
 from eventide_core.service.common.state.table import TableState
 from eventide_core.table.files.file_slice import FileSlice, LogFile
-from eventide_core.table.timeline.plans import CompactionPlan, PlannedOperation
+from eventide_core.table.timeline.contents.plans import CompactionPlan, PlannedOperation
 
 
 def is_as_planned(state: TableState, plan: CompactionPlan, op: PlannedOperation) -> bool:

@@ -16,8 +16,8 @@ from eventide_core.service.compaction.scheduling.slice_facts import SliceFactsRe
 from eventide_core.service.compaction.scheduling.split_judge import SplitJudge
 from eventide_core.table.files.file_name import BaseFileName
 from eventide_core.table.files.file_slice import FileSlice
+from eventide_core.table.timeline.contents.plans import CompactionPlan, CutMode, FallbackReason, PlannedOperation
 from eventide_core.table.timeline.layout import layout_of
-from eventide_core.table.timeline.plans import CompactionPlan, CutMode, FallbackReason, PlannedOperation
 
 # After an upgrade, too: left-overs come before the log files that writers have named by the plan's slice.
 _LAYOUT = layout_of(6)

@@ -18,7 +18,7 @@ from eventide_adapters.format.encoding.avro.column_resolution import check_colum
 from eventide_adapters.format.encoding.avro.decode import avro_record_bounds, iter_avro_block
 from eventide_adapters.format.encoding.avro.schema import record_fields
 from eventide_core.errors import RecordDecodeError, UnsupportedTableError
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
 from support.files.logs import avro_content, table_schema
 from support.values.avro_types import TypedValues, avro_types, logical
 

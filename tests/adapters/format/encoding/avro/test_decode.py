@@ -17,7 +17,7 @@ from eventide_adapters.format.encoding.avro.records import decode_records
 from eventide_adapters.format.encoding.avro.schema import AvroField, arrow_schema, record_fields
 from eventide_adapters.format.encoding.avro.vectors import decode_vectors
 from eventide_core.errors import RecordDecodeError, UnsupportedLogFormatError, UnsupportedTableError
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
 from support.files.logs import avro_content, table_schema
 from support.values.avro_types import DECIMALS, FLAT, TEXT, TypedValues, avro_types, logical
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from eventide_adapters.format.encoding.avro.encode import encode_records
 from eventide_adapters.format.encoding.avro.schema import arrow_schema, record_fields
 from eventide_core.errors import UnsupportedTableError
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
 
 DECIMAL = {"type": "fixed", "name": "price", "size": 5, "logicalType": "decimal", "precision": 10, "scale": 2}
 WIDE = {"type": "fixed", "name": "wide", "size": 16, "logicalType": "decimal", "precision": 38, "scale": 0}

@@ -38,7 +38,7 @@ from eventide_core.table.files.log_block import MAGIC, BlockType, HeaderKey, enc
 from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import RecordShape
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
 from support.processes.peak_memory import peak_memory
 
 CODEC = HudiMetadataCodec()

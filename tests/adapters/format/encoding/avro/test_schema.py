@@ -7,8 +7,8 @@ import pytest
 
 from eventide_adapters.format.encoding.avro.schema import arrow_schema, record_fields
 from eventide_core.errors import UnsupportedTableError
-from eventide_core.table.records.schema import META_FIELDS as OURS
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import META_FIELDS as OURS
+from eventide_core.table.schema.avro_schema import AvroSchema
 from support.files.logs import META_FIELDS, table_schema
 
 

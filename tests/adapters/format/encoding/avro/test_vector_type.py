@@ -14,7 +14,7 @@ from eventide_adapters.format.encoding.avro.schema import arrow_schema
 from eventide_adapters.format.encoding.avro.vector_type import VectorType, shown, shown_schema, vectors_footer
 from eventide_adapters.format.write.incoming_schema import conform, evolved_schema
 from eventide_core.errors import InvalidRecordError
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
 from eventide_core.table.settings.write_shape import SchemaRules
 
 FIELDS: "list[pa.Field[Any]]" = [

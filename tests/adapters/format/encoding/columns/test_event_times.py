@@ -26,7 +26,7 @@ from eventide_core.table.records.event_time import (
     number_to_epoch_ms,
     text_to_epoch_ms,
 )
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
 from support.files.logs import table_schema
 from support.values.double_event_times import double_to_epoch_ms
 

@@ -21,7 +21,7 @@ from eventide_adapters.format.encoding.avro.schema import arrow_schema
 from eventide_adapters.format.encoding.parquet.gzip_pages import GzipPages, gzip_page
 from eventide_adapters.format.encoding.parquet.output import ParquetOutput
 from eventide_adapters.format.encoding.parquet.thrift_compact import fields, integer
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
 
 pytestmark = pytest.mark.slow
 

@@ -25,7 +25,7 @@ from eventide_adapters.format.encoding.parquet.thrift_compact import Span, eleme
 from eventide_adapters.format.slice.base_file.parquet import read_base
 from eventide_adapters.storage.memory import MemoryStorage
 from eventide_core.errors import CorruptBaseFileError
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
 from support.doubles.remote_stream import RemoteStream
 from support.pasts import golden
 from support.run.campaign import IS_PROOF

@@ -25,7 +25,7 @@ from eventide_core.access.threads import Threads
 from eventide_core.table.files.slice_read import BlockFilter, SliceRead
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import RecordShape
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
 from support.doubles.remote_stream import RemoteStream
 from support.files.logs import table_schema
 

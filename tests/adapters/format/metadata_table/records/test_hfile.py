@@ -15,7 +15,7 @@ from eventide_adapters.format.metadata_table.records.hfile import HFile
 from eventide_adapters.format.metadata_table.records.hfile_writer import HFileStyle, encode_hfile
 from eventide_core.errors import CorruptLogBlockError, EventideError, UnsupportedTableError
 from eventide_core.table.files.log_block import BlockType, LogBlock, read_blocks
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
 from support.pasts import golden
 
 SCHEMA = AvroSchema.of('{"type":"string"}')

@@ -20,7 +20,7 @@ from eventide_adapters.format.metadata_table.records.records import (
     merged_files,
     secondary_index_value,
 )
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
 
 SCHEMA = AvroSchema.of("""{"type": "record", "name": "HoodieMetadataRecord", "fields": [
     {"name": "key", "type": ["null", "string"], "default": null},

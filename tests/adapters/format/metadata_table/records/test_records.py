@@ -23,7 +23,7 @@ from eventide_adapters.format.metadata_table.records.records import (
     partition_of,
 )
 from eventide_core.errors import RecordDecodeError
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
 from support.run.campaign import IS_REPEATED
 
 pytestmark = pytest.mark.slow

@@ -38,7 +38,7 @@ from eventide_core.errors import (
     MissingFileError,
     UnsupportedTableError,
 )
-from eventide_core.table.records.schema import META_FIELDS, AvroSchema
+from eventide_core.table.schema.avro_schema import META_FIELDS, AvroSchema
 from support.files.logs import table_schema
 
 pytestmark = pytest.mark.slow

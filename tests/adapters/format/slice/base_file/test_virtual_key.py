@@ -21,7 +21,7 @@ from eventide_core.table.files.file_slice import LogFile
 from eventide_core.table.files.slice_read import BlockFilter, SliceRead
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import RecordShape
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
 from support.files.one_slice import compactor, logged, task
 from support.files.slices import META, SCHEMA, base_file, data_block, delete_block
 

@@ -35,7 +35,7 @@ from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.records.key_history import KeyHistory
 from eventide_core.table.records.record_order import MergeRule, Version
 from eventide_core.table.records.record_shape import RecordShape
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
 from support.files.facts_of_logs import facts_of
 from support.files.logs import (
     AVRO,

@@ -18,7 +18,7 @@ from eventide_core.table.files.read_ahead import READ_AHEAD_BYTES, WHOLE_FILE_BY
 from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import RecordShape
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
 from support.doubles.counting_storage import CountingStorage
 from support.files.logs import (
     AVRO,

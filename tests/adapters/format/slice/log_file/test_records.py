@@ -33,7 +33,7 @@ from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import DeleteMarker, RecordShape
-from eventide_core.table.records.schema import RECORD_KEY, AvroSchema
+from eventide_core.table.schema.avro_schema import RECORD_KEY, AvroSchema
 from support.files.logs import (
     CDC,
     COMPACTED_BLOCK_TIMES,

@@ -24,7 +24,7 @@ from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import RecordShape
-from eventide_core.table.records.schema import META_FIELDS, AvroSchema
+from eventide_core.table.schema.avro_schema import META_FIELDS, AvroSchema
 
 INSTANT = "20261121060121321"
 COLUMNS: "list[pa.Field[Any]]" = [

@@ -19,7 +19,7 @@ from eventide_adapters.format.slice.merge.log_fold import HELD_BYTES, FoldedLogF
 from eventide_core.errors import RecordDecodeError, UnsupportedTableError
 from eventide_core.table.records.record_order import MergeRule, Version, latest
 from eventide_core.table.records.record_shape import RecordShape
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
 from support.run.campaign import tries
 
 pytestmark = pytest.mark.slow

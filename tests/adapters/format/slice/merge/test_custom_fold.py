@@ -19,7 +19,7 @@ from eventide_core.errors import ConfigError, RecordMergerError
 from eventide_core.table.records.custom_merger import CustomMerger
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import RecordShape
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
 
 pytestmark = pytest.mark.slow
 

@@ -15,7 +15,7 @@ from eventide_adapters.format.slice.merge.log_fold import HELD_BYTES, FoldedLogF
 from eventide_core.errors import UnsupportedTableError
 from eventide_core.table.records.record_order import MergeRule, Version
 from eventide_core.table.records.record_shape import PartialUpdate, RecordShape
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
 from support.values.partial_versions import PartialVersion, latest_partial
 
 pytestmark = pytest.mark.slow

@@ -21,8 +21,8 @@ from eventide_core.errors import CorruptLogBlockError
 from eventide_core.table.files.slice_read import BlockFilter
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import RecordShape
-from eventide_core.table.records.schema import AvroSchema
-from eventide_core.table.timeline.plans import LeftOver
+from eventide_core.table.schema.avro_schema import AvroSchema
+from eventide_core.table.timeline.contents.plans import LeftOver
 from support.files import logs
 from support.files.one_slice import (
     BASE,

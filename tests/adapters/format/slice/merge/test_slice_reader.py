@@ -13,7 +13,7 @@ from eventide_core.errors import CorruptBaseFileError, InvalidFilterError, Missi
 from eventide_core.table.files.slice_read import BlockFilter, SliceRead
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import RecordShape
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
 from support.files.slices import META, SCHEMA, base_file, data_block, delete_block, row
 
 D0, D1, D2 = (f"2026010100000000{i}" for i in range(3))

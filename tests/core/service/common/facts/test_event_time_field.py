@@ -14,7 +14,7 @@ from eventide_core.service.common.facts.event_time_field import are_stats_proof
 from eventide_core.table.records.event_time_texts import EventTimeTexts
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import RecordShape
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
 from support.pasts import golden
 from support.tables.thresholds import dividing_plan
 

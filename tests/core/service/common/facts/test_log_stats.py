@@ -10,7 +10,7 @@ from eventide_core.service.common.facts.log_stats import from_stats
 from eventide_core.table.files.file_name import LogFileName
 from eventide_core.table.files.file_slice import LogFile
 from eventide_core.table.records.event_time import EventTimeRange
-from eventide_core.table.timeline.commit_metadata import EVENT_TIMES_KEY, CommitMetadata, WriteStat
+from eventide_core.table.timeline.contents.commit_metadata import EVENT_TIMES_KEY, CommitMetadata, WriteStat
 from eventide_core.table.timeline.layout import layout_of
 
 WRITE = "20260101000000001"

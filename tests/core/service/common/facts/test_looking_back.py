@@ -16,15 +16,15 @@ from eventide_core.table.files.log_facts import HeaderCheck, LogFacts
 from eventide_core.table.records.event_time import EventTimeRange
 from eventide_core.table.records.record_order import MergeRule
 from eventide_core.table.records.record_shape import RecordShape
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.archived_timeline import MergeLimits
-from eventide_core.table.timeline.commit_metadata import CommitMetadata
-from eventide_core.table.timeline.compaction_extra_metadata import CompactionExtraMetadata
+from eventide_core.table.timeline.contents.commit_metadata import CommitMetadata
+from eventide_core.table.timeline.contents.compaction_extra_metadata import CompactionExtraMetadata
+from eventide_core.table.timeline.contents.plans import CompactionPlan, LinkMode
 from eventide_core.table.timeline.file_system_view import FileSystemView
 from eventide_core.table.timeline.instant import Action, Instant, State
 from eventide_core.table.timeline.layout import layout_of
-from eventide_core.table.timeline.plans import CompactionPlan, LinkMode
 from eventide_core.table.timeline.timeline import Timeline
 
 

@@ -18,8 +18,8 @@ from eventide_core.service.common.metadata_table import compaction
 from eventide_core.service.common.metadata_table.compaction import MetadataCompaction
 from eventide_core.service.common.metadata_table.upkeep import revert_update
 from eventide_core.table.settings.metadata_table import RowChange
+from eventide_core.table.timeline.contents.plans import PlannedOperation
 from eventide_core.table.timeline.instant import State, instant_epoch_ms, instant_time
-from eventide_core.table.timeline.plans import PlannedOperation
 from support.doubles.pickled_tasks import PickledTasks
 from support.files import metadata_updates
 from support.files.metadata_updates import (

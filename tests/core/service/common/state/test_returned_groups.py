@@ -10,7 +10,7 @@ import pytest
 from eventide import Table
 from eventide_core.errors import RefusedError
 from eventide_core.service.common.state.returned_groups import refuse_returned
-from eventide_core.table.timeline.plans import ForeignOperation, ForeignPlan
+from eventide_core.table.timeline.contents.plans import ForeignOperation, ForeignPlan
 from support.faults.returned_files import NOW, bring_back, overwritten_table
 from support.tables.append import START_MS, seen
 

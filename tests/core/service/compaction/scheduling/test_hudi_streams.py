@@ -15,7 +15,7 @@ from eventide_core.config import EXCLUSIVE, STREAMS_COMPACT, LinkChoice
 from eventide_core.errors import RefusedError
 from eventide_core.ports import NoProgress
 from eventide_core.table.settings.stream_batch import BATCH_KEY
-from eventide_core.table.timeline.checksums import CHECKSUMS_KEY
+from eventide_core.table.timeline.contents.checksums import CHECKSUMS_KEY
 
 LATER = CompactionRequest(EPOCH_MS + 10, None, LinkChoice.AUTO)
 

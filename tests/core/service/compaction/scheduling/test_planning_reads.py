@@ -23,7 +23,7 @@ from eventide_core.config import (
 from eventide_core.errors import format_timestamp
 from eventide_core.service.compaction.scheduling.draft_plan import DraftPlan
 from eventide_core.table.files.log_facts import LogFacts
-from eventide_core.table.timeline.plans import CutMode
+from eventide_core.table.timeline.contents.plans import CutMode
 from support.doubles.counting_storage import CountingStorage
 from support.values.columns import schema_of
 

@@ -6,15 +6,15 @@ from typing import Any
 import pytest
 
 from eventide_core.errors import CorruptTimelineError, UnsupportedTableError
-from eventide_core.table.records.column_names import ColumnNames, FileColumns
-from eventide_core.table.records.internal_schema import (
+from eventide_core.table.schema.avro_schema import AvroSchema
+from eventide_core.table.schema.column_names import ColumnNames, FileColumns
+from eventide_core.table.schema.internal_schema import (
     SchemaVersion,
     evolved,
     extended_history,
     parse_version,
     parse_versions,
 )
-from eventide_core.table.records.schema import AvroSchema
 
 
 def _field(number: int, name: str, kind: Any = "string") -> dict[str, Any]:

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any, Final, TypeVar, cast
 
 from eventide_core.errors import ConfigError, UnsupportedTableError
-from eventide_core.table.records.avro_types import branches
+from eventide_core.table.schema.avro_types import branches
 
 COMMIT_TIME: Final = "_hoodie_commit_time"
 COMMIT_SEQNO: Final = "_hoodie_commit_seqno"

@@ -5,13 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventide_core.errors import InvalidColumnNameError
-from eventide_core.table.records.avro_names import (
+from eventide_core.table.schema.avro_names import (
     is_avro_name,
     refuse_invalid_names,
     sanitized,
     sanitized_names,
 )
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
 
 
 @pytest.mark.parametrize(

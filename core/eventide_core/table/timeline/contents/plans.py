@@ -14,7 +14,7 @@ from eventide_core.errors import PlanMismatchError
 from eventide_core.table.files.file_group_write import marker_directory
 from eventide_core.table.files.file_name import CHANGE_LOG_SUFFIX, BaseFileName, LogFileName, path_in
 from eventide_core.table.records.event_time import EventTimeRange
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
 
 
 class LinkMode(StrEnum):

@@ -6,7 +6,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from eventide_core.table.records.event_time import EventTimeRange
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
 
 LOG_COMPACT = "LOG_COMPACT"
 """The operation type of a log compaction's delta commit."""

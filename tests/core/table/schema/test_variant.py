@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from eventide_core.table.records.variant import variant_value
+from eventide_core.table.schema.variant import variant_value
 
 NAMES = bytes([0x01, 2, 0, 1, 3]) + b"abc"
 MICROS = 1_700_000_000_000_000

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from eventide_core.errors import CorruptTimelineError, UnsupportedTableError
-from eventide_core.table.records.avro_types import branches, is_defined, is_union
-from eventide_core.table.records.schema import META_FIELDS, AvroSchema
+from eventide_core.table.schema.avro_schema import META_FIELDS, AvroSchema
+from eventide_core.table.schema.avro_types import branches, is_defined, is_union
 
 LATEST_SCHEMA_KEY = "latest_schema"
 SCHEMA_DIRECTORY = ".hoodie/.schema"

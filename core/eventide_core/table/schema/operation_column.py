@@ -7,7 +7,7 @@ delete. A compaction that ignores the column, such as one of Hudi on Spark by de
 from typing import Final
 
 from eventide_core.errors import UnsupportedTableError
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
 
 OPERATION: Final = "_hoodie_operation"
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from eventide_core.errors import UnsupportedTableError
-from eventide_core.table.records.internal_schema import SchemaVersion, parse_version, unstable_names
-from eventide_core.table.records.schema import META_FIELDS
+from eventide_core.table.schema.avro_schema import META_FIELDS
+from eventide_core.table.schema.internal_schema import SchemaVersion, parse_version, unstable_names
 
 _T = TypeVar("_T")
 _OF_NO_COLUMN: Final = " "

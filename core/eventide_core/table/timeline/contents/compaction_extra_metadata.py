@@ -22,8 +22,8 @@ from typing import Any, Final
 
 from eventide_core.errors import CorruptTimelineError
 from eventide_core.table.files.file_name import path_in
-from eventide_core.table.timeline.commit_metadata import EVENT_TIMES_KEY, WRITER_KEY, CommitMetadata
-from eventide_core.table.timeline.plans import CompactionPlan, CutMode, LinkMode
+from eventide_core.table.timeline.contents.commit_metadata import EVENT_TIMES_KEY, WRITER_KEY, CommitMetadata
+from eventide_core.table.timeline.contents.plans import CompactionPlan, CutMode, LinkMode
 
 CUT_KEY = "hoodie.ro.event.time.cut"
 _EVENT_TIME_FIELD_KEY = "hoodie.ro.event.time.field"

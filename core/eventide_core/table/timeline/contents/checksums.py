@@ -16,7 +16,7 @@ from typing import Final
 from eventide_core.errors import CorruptTimelineError
 from eventide_core.table.files.checksum import RunningChecksum
 from eventide_core.table.property_keys import IDENTITY_SETTINGS
-from eventide_core.table.timeline.commit_metadata import CommitMetadata, WriteStat
+from eventide_core.table.timeline.contents.commit_metadata import CommitMetadata, WriteStat
 
 CHECKSUMS_KEY: Final = "eventide.checksums"
 _PARTS: Final = ("files", "extra", "settings", "options")

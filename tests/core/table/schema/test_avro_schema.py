@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from eventide_core.errors import ConfigError, UnsupportedTableError
-from eventide_core.table.records.schema import AvroSchema
+from eventide_core.table.schema.avro_schema import AvroSchema
 
 TIME = {"type": "long", "logicalType": "timestamp-micros"}
 DECIMAL = {"type": "fixed", "name": "f", "size": 9, "logicalType": "decimal", "precision": 20, "scale": 3}

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from eventide_core.errors import CorruptTimelineError
-from eventide_core.table.records.schema import AvroSchema
-from eventide_core.table.timeline.commit_metadata import CommitMetadata
-from eventide_core.table.timeline.compaction_extra_metadata import CompactionExtraMetadata
-from eventide_core.table.timeline.plans import (
+from eventide_core.table.schema.avro_schema import AvroSchema
+from eventide_core.table.timeline.contents.commit_metadata import CommitMetadata
+from eventide_core.table.timeline.contents.compaction_extra_metadata import CompactionExtraMetadata
+from eventide_core.table.timeline.contents.plans import (
     CompactionPlan,
     FallbackReason,
     LeftOver,

@@ -1,0 +1,1 @@
+"""The schema of a table: Avro types and names, and how it has evolved."""
