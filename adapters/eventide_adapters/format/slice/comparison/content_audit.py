@@ -20,11 +20,10 @@ from eventide_adapters.format.encoding.columns.field_path import column_at, top_
 from eventide_adapters.format.encoding.parquet.open_file import open_base
 from eventide_adapters.format.slice.base_file.event_times import ParquetBaseContent
 from eventide_adapters.format.slice.base_file.key_range import (
-    MAX_KEY_FOOTER,
-    MIN_KEY_FOOTER,
     bloom_filter_in,
     java_order,
     least_and_greatest,
+    range_in,
 )
 from eventide_adapters.format.slice.base_file.parquet import BaseFooter, read_base
 from eventide_adapters.format.slice.log_content.records import unreadable_in
@@ -137,18 +136,16 @@ class ArrowContentAudit:
 
     def _hidden_keys(self, path: str, keys: ArrowChunks) -> StrayKeys | None:
         pairs = BaseFooter.read(self.storage, path).pairs
-        low, high = pairs.get(MIN_KEY_FOOTER.encode()), pairs.get(MAX_KEY_FOOTER.encode())
+        stated = range_in(pairs, path)
         hidden: list[Any] = []
         bloom = bloom_filter_in(pairs, path)
         for chunk in keys.chunks:
             texts = pc.unique(chunk.filter(pc.not_equal(chunk, pa.scalar("")), null_selection_behavior="drop"))
             if bloom is not None and len(texts):
                 hidden += texts.filter(pa.array(~bloom.may_contain(texts))).to_pylist()
-            if low is not None and high is not None and len(texts):
-                ends = least_and_greatest(texts)
-                hidden += [
-                    key for key in ends if not java_order(low.decode()) <= java_order(key) <= java_order(high.decode())
-                ]
+            if stated is not None and len(texts):
+                low, high = stated
+                hidden += [key for key in least_and_greatest(texts) if not low <= java_order(key) <= high]
         return StrayKeys(len(set(hidden)), str(min(hidden))) if hidden else None
 
     def _unstated_times(self, path: str, base: pa.Table, shape: RecordShape) -> StrayKeys | None:
