@@ -16,6 +16,7 @@ from eventide_core.action.compaction.quiet_moment import open_at
 from eventide_core.action.compaction.trigger import check_undoing, cure_of
 from eventide_core.errors import BusyError, MissingFileError, PlanMismatchError
 from eventide_core.ports import AddedFile, Lease, TableLock
+from eventide_core.service.common.facts.planned_groups import planned_groups
 from eventide_core.service.common.facts.planning import unused_instant
 from eventide_core.service.common.metadata_table.upkeep import PendingUpdate
 from eventide_core.service.common.state.table import TableState
@@ -26,6 +27,7 @@ from eventide_core.table.files.file_group_write import heartbeat_path
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.contents.commit_metadata import CommitMetadata
 from eventide_core.table.timeline.contents.plans import CompactionPlan
+from eventide_core.table.timeline.file_system_view import FileGroup
 from eventide_core.table.timeline.instant import Action, Instant, State
 from eventide_core.table.timeline.timeline import Timeline
 
@@ -106,14 +108,26 @@ def check_pending(state: TableState, plan: CompactionPlan) -> None:
             )
 
 
+def passed_groups(files: TableFiles, state: TableState, plan: CompactionPlan) -> frozenset[FileGroup]:
+    """The file groups of a late plan that others have compacted or planned past its instant."""
+    later = [other for other in state.timeline.pending_plans if _is_later(other, plan)]
+    return plan.file_groups & (_compacted_past(state, plan).union(planned_groups(files, state.config, later)))
+
+
+def _compacted_past(state: TableState, plan: CompactionPlan) -> frozenset[FileGroup]:
+    return frozenset(s.file_group for s in state.view.latest_slices() if s.base_instant > plan.instant)
+
+
 def why_late(state: TableState, plan: CompactionPlan) -> str | None:
-    """Why the plan must not be run: others had planned, compacted or archived past its instant. None if nobody had."""
+    """Why the plan must not be run: others had planned, compacted or archived past its instant. None if nobody had.
+
+    A plan that writers have followed shares no file group with a later one (`passed_groups`).
+    """
     put_late = f"a process that was paused put the plan at {plan.instant} afterwards"
-    for other in state.timeline.pending_plans:
+    for other in () if state.logs_on_top_of(plan) else state.timeline.pending_plans:
         if _is_later(other, plan):
             return f"a {other.action} was planned at {other.requested_time}, and {put_late}"
-    planned = plan.file_groups
-    if any(s.file_group in planned and s.base_instant > plan.instant for s in state.view.latest_slices()):
+    if plan.file_groups & _compacted_past(state, plan):
         return f"others had compacted, and {put_late}"
     if state.config.layout.names_logs_by_write and (state.timeline.start or "") > plan.instant:
         return (

@@ -52,6 +52,7 @@ from eventide_core.service.compaction.completion import (
     check_made,
     check_pending,
     commit_lock,
+    passed_groups,
     why_late,
     why_overtaken,
 )
@@ -73,6 +74,7 @@ from eventide_core.table.settings.metadata_table import RowChange
 from eventide_core.table.settings.table_config import TableConfig
 from eventide_core.table.timeline.contents.commit_metadata import DROPPED_INDEXES_KEY
 from eventide_core.table.timeline.contents.plans import CompactionPlan, ForeignPlan, LinkMode, require_ours
+from eventide_core.table.timeline.file_system_view import FileGroup
 from eventide_core.table.timeline.instant import Action, Instant, State
 from eventide_core.table.timeline.timeline import Timeline
 
@@ -309,13 +311,16 @@ class CompactionRunner:
             check_pending(state, plan)
             rollback = CompactionRollback(self.files, self.metadata)
             rollback.resume(state, plan, lease, self.files.clock.now_ms(), is_alone=is_alone)
+            is_followed = bool(state.logs_on_top_of(plan))
+            others = passed_groups(self.files, state, plan) if is_followed else frozenset[FileGroup]()
+            plan = plan.without(others)
             passed = why_late(state, plan) or why_overtaken(state, plan)
             if passed is not None:
                 return self._roll_back(state, plan, passed, lease)
             changed = [op for op in plan.operations if not is_as_planned(state, plan, op)]
             transaction = self._transaction(state.config, plan)
-            may_be_rolled_back = not state.config.layout.writers_follow_plans and not state.logs_on_top_of(plan)
-            if changed:
+            may_be_rolled_back = not state.config.layout.writers_follow_plans and not is_followed
+            if changed or others:
                 names = ", ".join(f"{op.partition}/{op.file_id}" for op in changed)
                 if pending.state is State.INFLIGHT:
                     raise PlanMismatchError(
@@ -323,7 +328,7 @@ class CompactionRunner:
                     )
                 if may_be_rolled_back:
                     return self._roll_back(state, plan, f"{names} changed since the plan at {plan.instant}", lease)
-                plan = self.replanner.replan(state, plan)
+                plan = self.replanner.replan(state, plan) if changed else plan
                 transaction.replace_request(lease, self.files.codec.encode_plan(plan))
             transaction.put(lease, State.INFLIGHT)
         return state, plan

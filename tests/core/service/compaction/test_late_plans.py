@@ -3,16 +3,20 @@
 Its plan stays when it wakes up, because writers of version 6 may follow it by then.
 """
 
+from dataclasses import replace
+
 import pytest
 
 from eventide.rows.writer import arrow_records
 from eventide.testing.crash_enumeration import Bench, pending_plan
 from eventide.testing.histories import EPOCH_MS, put, records
+from eventide.testing.oracle import Change
 from eventide_core.action.compaction.request import CompactionRequest
 from eventide_core.config import LinkChoice
-from eventide_core.errors import BusyError
+from eventide_core.errors import BusyError, RefusedError
 from eventide_core.ports import NoProgress
 from eventide_core.table.settings.write_shape import WriteOperation
+from eventide_core.table.timeline.contents.plans import require_ours
 from support.faults.damages import table_to_damage
 from support.pasts.served import rows
 
@@ -21,10 +25,12 @@ pytestmark = pytest.mark.slow
 REQUEST = CompactionRequest(EPOCH_MS + 25, None, LinkChoice.COPY)
 
 
-def _before_its_plan_is_put() -> tuple[Bench, str, bytes]:
-    """A table, and the plan that a paused process has yet to put: its instant and its content."""
+def _before_its_plan_is_put(*changed: Change) -> tuple[Bench, str, bytes]:
+    """A table, and the plan that a paused process has yet to put: its instant and its content. First changes rows."""
     bench, moment, _ = table_to_damage(6, LinkChoice.COPY)
     bench.load(moment)
+    if changed:
+        _write(bench, *changed)
     bench.process().scheduler.schedule(REQUEST)
     instant = pending_plan(bench.process()).instant
     path = f".hoodie/{instant}.compaction.requested"
@@ -38,8 +44,8 @@ def _put(bench: Bench, instant: str, plan: bytes) -> None:
     assert bench.storage.put_if_absent(f".hoodie/{instant}.compaction.requested", plan)
 
 
-def _write(bench: Bench) -> None:
-    incoming = arrow_records(bench.process(), *records((put("k0", 30, "new"),)))
+def _write(bench: Bench, *changed: Change) -> None:
+    incoming = arrow_records(bench.process(), *records(changed or (put("k0", 30, "new"),)))
     bench.process().append.write(WriteOperation.UPSERT, incoming, NoProgress())
 
 
@@ -85,4 +91,38 @@ def test_a_table_service_ends_a_late_plan_by_itself() -> None:
     ended = bench.process().pending.end_compactions(NoProgress())
     assert (ended.rolled_back, ended.resumed) == ((late,), (later,))
     assert not _is_left(bench, late)
+    _check(bench)
+
+
+def _only_in_part_a(bench: Bench, instant: str) -> None:
+    """Leaves out what a plan has in other partitions, as another strategy would."""
+    files, path = bench.process().files, f".hoodie/{instant}.compaction.requested"
+    plan = require_ours(files.plan(files.config(), instant))
+    operations = tuple(op for op in plan.operations if op.partition == "part=a")
+    assert len(operations) < len(plan.operations)
+    bench.storage.put(path, files.codec.encode_plan(replace(plan, operations=operations, cut_ms=None)))
+
+
+@pytest.mark.parametrize("is_done", [True, False], ids=["completed", "pending"])
+def test_a_late_plan_that_a_writer_has_followed_runs_without_what_others_compact(is_done: bool) -> None:
+    """Its log file is in the new slice of the plan, so the plan can't be rolled back."""
+    bench, late, plan = _before_its_plan_is_put(put("k2", 5, "in a log", partition="b"))
+    later = bench.process().scheduler.schedule(REQUEST).plan.instant
+    _only_in_part_a(bench, later)
+    if is_done:
+        bench.process().runner.execute(later, NoProgress())
+    _put(bench, late, plan)
+    _write(bench, put("k2", 7, "followed", partition="b"))
+    with pytest.raises(RefusedError, match="would be lost"):
+        bench.process().rollback.undo(late)
+    result = bench.process().runner.execute(late, NoProgress())
+    assert result.instant == late
+    assert result.freshness.cut_ms == EPOCH_MS + 10  # the last one: this plan guarantees no time any more
+    if not is_done:
+        bench.process().runner.execute(later, NoProgress())
+    bases = {
+        file.path for file in bench.process().state().listing if late in file.path and file.path.endswith("parquet")
+    }
+    assert {path.partition("/")[0] for path in bases} == {"part=b"}
+    assert ("part=b", "k2", EPOCH_MS + 7, "followed") in {row[:4] for row in rows(bench.process())}
     _check(bench)

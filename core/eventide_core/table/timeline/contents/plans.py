@@ -5,8 +5,8 @@ correct compaction: all log files of the slice if left-overs get new names in th
 the new base file is back-dated below the left-overs. eventide's additions are in `extraMetadata`.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from eventide_core.bulk_dataclass import bulk_dataclass
@@ -202,6 +202,13 @@ class CompactionPlan:
     def file_groups(self) -> frozenset[tuple[str, str]]:
         """(partition, file id) of each slice, as in ForeignPlan."""
         return frozenset((op.partition, op.file_id) for op in self.operations)
+
+    def without(self, groups: Collection[tuple[str, str]]) -> "CompactionPlan":
+        """What is left of it without some file groups. It then guarantees no time."""
+        if not groups:
+            return self
+        left = tuple(op for op in self.operations if (op.partition, op.file_id) not in groups)
+        return replace(self, operations=left, cut_ms=None)
 
     @property
     def paths(self) -> tuple[str, ...]:
