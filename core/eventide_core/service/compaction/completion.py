@@ -109,9 +109,12 @@ def check_pending(state: TableState, plan: CompactionPlan) -> None:
 
 
 def passed_groups(files: TableFiles, state: TableState, plan: CompactionPlan) -> frozenset[FileGroup]:
-    """The file groups of a late plan that others have compacted or planned past its instant."""
-    later = [other for other in state.timeline.pending_plans if _is_later(other, plan)]
-    return plan.file_groups & (_compacted_past(state, plan).union(planned_groups(files, state.config, later)))
+    """The file groups of a late plan that others have compacted past its instant, or are about to.
+
+    A later plan that nobody has begun waits for this one. It is replanned then, or rolled back.
+    """
+    begun = [p for p in state.timeline.pending_plans if _is_later(p, plan) and p.state is State.INFLIGHT]
+    return plan.file_groups & (_compacted_past(state, plan).union(planned_groups(files, state.config, begun)))
 
 
 def _compacted_past(state: TableState, plan: CompactionPlan) -> frozenset[FileGroup]:
@@ -121,7 +124,7 @@ def _compacted_past(state: TableState, plan: CompactionPlan) -> frozenset[FileGr
 def why_late(state: TableState, plan: CompactionPlan) -> str | None:
     """Why the plan must not be run: others had planned, compacted or archived past its instant. None if nobody had.
 
-    A plan that writers have followed shares no file group with a later one (`passed_groups`).
+    One that writers have followed is run beside later plans, without `passed_groups`.
     """
     put_late = f"a process that was paused put the plan at {plan.instant} afterwards"
     for other in () if state.logs_on_top_of(plan) else state.timeline.pending_plans:

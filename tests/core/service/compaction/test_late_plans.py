@@ -3,6 +3,7 @@
 Its plan stays when it wakes up, because writers of version 6 may follow it by then.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -103,26 +104,80 @@ def _only_in_part_a(bench: Bench, instant: str) -> None:
     bench.storage.put(path, files.codec.encode_plan(replace(plan, operations=operations, cut_ms=None)))
 
 
-@pytest.mark.parametrize("is_done", [True, False], ids=["completed", "pending"])
-def test_a_late_plan_that_a_writer_has_followed_runs_without_what_others_compact(is_done: bool) -> None:
-    """Its log file is in the new slice of the plan, so the plan can't be rolled back."""
+def _followed(act: Callable[[Bench, str], None]) -> tuple[Bench, str, str]:
+    """A late plan of two file groups, of which a writer has followed one: the table, it, and a later plan.
+
+    Others `act` on the later plan before.
+    """
     bench, late, plan = _before_its_plan_is_put(put("k2", 5, "in a log", partition="b"))
     later = bench.process().scheduler.schedule(REQUEST).plan.instant
-    _only_in_part_a(bench, later)
-    if is_done:
-        bench.process().runner.execute(later, NoProgress())
+    act(bench, later)
     _put(bench, late, plan)
     _write(bench, put("k2", 7, "followed", partition="b"))
     with pytest.raises(RefusedError, match="would be lost"):
         bench.process().rollback.undo(late)
+    return bench, late, later
+
+
+def _compacted_partitions(bench: Bench, instant: str) -> set[str]:
+    paths = (file.path for file in bench.process().state().listing if instant in file.path)
+    return {path.partition("/")[0] for path in paths if path.endswith(".parquet")}
+
+
+def _check_followed(bench: Bench) -> None:
+    assert ("part=b", "k2", EPOCH_MS + 7, "followed") in {row[:4] for row in rows(bench.process())}
+    _check(bench)
+
+
+def _complete_in_part_a(bench: Bench, instant: str) -> None:
+    _only_in_part_a(bench, instant)
+    bench.process().runner.execute(instant, NoProgress())
+
+
+def _begin_in_part_a(bench: Bench, instant: str) -> None:
+    _only_in_part_a(bench, instant)
+    assert bench.storage.put_if_absent(f".hoodie/{instant}.compaction.inflight", b"")
+
+
+@pytest.mark.parametrize("act", [_complete_in_part_a, _begin_in_part_a])
+def test_a_late_plan_that_a_writer_has_followed_runs_without_what_others_compact(
+    act: Callable[[Bench, str], None],
+) -> None:
+    """Its log file is in the new slice of the plan, so the plan can't be rolled back."""
+    bench, late, later = _followed(act)
     result = bench.process().runner.execute(late, NoProgress())
     assert result.instant == late
     assert result.freshness.cut_ms == EPOCH_MS + 10  # the last one: this plan guarantees no time any more
-    if not is_done:
+    assert _compacted_partitions(bench, late) == {"part=b"}
+    if act is _begin_in_part_a:
         bench.process().runner.execute(later, NoProgress())
-    bases = {
-        file.path for file in bench.process().state().listing if late in file.path and file.path.endswith("parquet")
-    }
-    assert {path.partition("/")[0] for path in bases} == {"part=b"}
-    assert ("part=b", "k2", EPOCH_MS + 7, "followed") in {row[:4] for row in rows(bench.process())}
+    assert _compacted_partitions(bench, later) == {"part=a"}
+    _check_followed(bench)
+
+
+def test_a_late_plan_that_a_writer_has_followed_runs_before_a_later_one_that_nobody_has_begun() -> None:
+    bench, late, later = _followed(_only_in_part_a)
+    with pytest.raises(BusyError, match=rf'execute\("{late}"\)'):
+        bench.process().runner.execute(later, NoProgress())
+    result = bench.process().runner.execute(late, NoProgress())
+    assert result.freshness.cut_ms == REQUEST.threshold_ms
+    assert _compacted_partitions(bench, late) == {"part=a", "part=b"}
+    bench.process().runner.execute(later, NoProgress())
+    assert _compacted_partitions(bench, later) == {"part=a"}
+    _check_followed(bench)
+
+
+def test_two_late_plans_of_one_file_group_lose_nothing_that_a_writer_has_put_between_them() -> None:
+    """The later plan was made before the log file that is in the new slice of the earlier one."""
+    bench, late, plan = _before_its_plan_is_put()
+    later = bench.process().scheduler.schedule(REQUEST).plan.instant
+    path = f".hoodie/{later}.compaction.requested"
+    other = bench.storage.read(path)
+    bench.storage.delete(path)
+    _put(bench, late, plan)
+    _write(bench, put("k0", 37, "between"))
+    assert bench.storage.put_if_absent(path, other)
+    for instant in (late, later):
+        bench.process().runner.execute(instant, NoProgress())
+    assert ("part=a", "k0", EPOCH_MS + 37, "between") in {row[:4] for row in rows(bench.process())}
     _check(bench)

@@ -184,7 +184,8 @@ class TableFiles:
     def _timeline_of(self, config: TableConfig, entries: Sequence[FileInfo]) -> Timeline:
         self._timeline_path = config.timeline_path
         start = len(config.timeline_path) + 1
-        names = tuple([e.path[start:] for e in entries if not e.is_directory])
+        # On version 6, the settings and the lock are beside the timeline.
+        names = tuple([e.path[start:] for e in entries if not e.is_directory and e.path[start].isdigit()])
         if self._timeline is None or self._timeline[0] != names or self._timeline[1].strays:
             timeline = active_timeline(
                 self.on_timeline(config),

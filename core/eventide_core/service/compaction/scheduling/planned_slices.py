@@ -6,10 +6,14 @@ from eventide_core.table.timeline.contents.plans import CompactionPlan, PlannedO
 
 
 def is_as_planned(state: TableState, plan: CompactionPlan, op: PlannedOperation) -> bool:
-    """Whether a slice of the plan is unchanged: the same base file, and the same log files below the new slice."""
-    file_slice = next((s for s in state.view.slices.get((op.partition, op.file_id), ()) if _holds(s, op)), None)
-    if file_slice is None:
+    """Whether a slice of the plan is unchanged: the same base file, and the same log files below the new slice.
+
+    It is the last one below the plan's instant, unless an earlier plan that was put late has been run meanwhile.
+    """
+    below = [s for s in state.view.slices.get((op.partition, op.file_id), ()) if s.base_instant < plan.instant]
+    if not below or not _holds(below[-1], op):
         return False
+    file_slice = below[-1]
     present = {(log.path, log.size) for log in file_slice.log_files if not is_in_new_slice(state, plan.instant, log)}
     linked = [left.log_file for left in op.left_overs if left.new_name is not None]
     expected = {(log.path, log.size) for log in (*op.compacted, *linked)}
