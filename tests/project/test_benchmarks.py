@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pyarrow as pa
 import pytest
 
-from benchmarks import large_tables, lookups
+from benchmarks import changes, large_tables, lookups
 from benchmarks.fleet.real_tables import Lags, Member, make, members, serve
 from benchmarks.fleet.simulation import Cron, RoundRobin
 from benchmarks.growth import Point, grow
@@ -211,3 +211,17 @@ def test_filtered_reads_are_measured_beside_a_full_read(index: str, tmp_path: Pa
         }
         assert rows == {"all": 2400, "one key": 1, "a key that is not there": 0, "five keys": 5}
         assert 0 < found[view]["one key"]["bytes_read"] <= found[view]["all"]["bytes_read"]
+
+
+def test_changes_are_measured_beside_what_they_cannot_do_without(capsys: pytest.CaptureFixture[str]) -> None:
+    changes.main("--rows", "3000", "--rounds", "1")
+    lines = capsys.readouterr().out.splitlines()[2:]
+    assert [line.split("|")[1].split()[0] for line in lines] == [
+        "insert",
+        "insert",
+        "update",
+        "update",
+        "compaction",
+        "full",
+    ]
+    assert all(float(line.split("|")[3]) > 0 for line in lines)
