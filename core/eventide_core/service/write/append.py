@@ -36,6 +36,7 @@ from eventide_core.config import InsertDuplicates, Option, Options
 from eventide_core.errors import (
     BusyError,
     ConfigError,
+    InstantNotFoundError,
     InvalidRecordError,
     MissingFileError,
     StorageError,
@@ -80,7 +81,7 @@ from eventide_core.table.timeline.timeline import Timeline
 class Append:
     """`new_uuid` names new file groups. `sources` are the tables that records were made of, `stated` T of other sources.
 
-    `known` is the table's state if it has just been loaded for something else.
+    `known` is the table's state if it has been loaded for something else before: it is loaded again if others changed it.
     """
 
     files: TableFiles
@@ -131,6 +132,11 @@ class Append:
         """Steps 1 to 4. Leaves the write pending, with a heartbeat."""
         try:
             return self._begin(operation, records, progress, extra_metadata, basis)
+        except InstantNotFoundError:
+            if self.known is None:
+                raise
+            # A plan that was pending in it has been rolled back since.
+            return replace(self, known=None).begin(operation, records, progress, extra_metadata, basis)
         except MissingFileError as missing:
             TableState.load(self.files)  # raises the error if it is damage
             raise BusyError(

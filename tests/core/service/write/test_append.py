@@ -1,6 +1,7 @@
 """Writing to tables through the public face, on the local engine."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from eventide import Table
 from eventide.bootstrap import assemble
 from eventide.rows.writer import incoming_records
+from eventide_adapters.storage.local import LocalStorage
 from eventide_core.config import BUCKETS, INDEX_TYPE
 from eventide_core.errors import (
     ConfigError,
@@ -19,7 +21,7 @@ from eventide_core.errors import (
     UnsupportedTableError,
     WriteConflictError,
 )
-from eventide_core.ports import NoProgress
+from eventide_core.ports import FileInfo, NoProgress
 from eventide_core.table.files.bucket import BUCKET_INDEX_DIRECTORY
 from eventide_core.table.settings.write_shape import WriteOperation
 from support.tables.append import SCHEMA, START_MS, make, rows, seen
@@ -318,3 +320,45 @@ def test_a_table_that_never_had_a_column_takes_those_of_the_rows(tmp_path: Path)
         table.delete(pa.table({"id": ["k0"], "part": ["a"]}))
     table.upsert(rows(("k1", "a", 1, "first")))
     assert seen(table) == [("k1", "a", 1, "first")]
+
+
+def test_a_state_that_was_loaded_before_a_plan_was_rolled_back_is_loaded_again(tmp_path: Path) -> None:
+    """An update reads its rows for a long time, and writes by the state that it read them from."""
+    table = make(tmp_path / "t", 9)
+    for ms in (0, 1):
+        table.upsert(rows(("k0", "a", ms, "first")))
+    table.schedule(table.plan_compaction(START_MS + 9))
+    (plan,) = table.state().timeline.pending_plans
+    application = assemble(table.uri, {})
+    known = application.state()
+    table.rollback(plan.requested_time)
+    records = incoming_records(application, WriteOperation.UPSERT, rows(("k0", "a", 2, "second")))
+    replace(application.append, known=known).write(WriteOperation.UPSERT, records, NoProgress())
+    assert seen(table) == [("k0", "a", 2, "second")]
+
+
+class _Listing(LocalStorage):
+    """Notes which directories are listed."""
+
+    def __init__(self, root: str) -> None:
+        super().__init__(root)
+        self.listed: list[str] = []
+
+    def list(self, directory: str) -> tuple[FileInfo, ...]:
+        self.listed.append(directory)
+        return super().list(directory)
+
+
+def test_a_write_lists_the_partitions_again_only_if_others_wrote_meanwhile(tmp_path: Path) -> None:
+    table = make(tmp_path / "t", 9)
+    table.upsert(rows(("k0", "a", 1, "first")))
+    for others in ((), (("k1", "a", 1, "others"),)):
+        storage = _Listing(table.uri)
+        application = assemble(table.uri, {}, storage=storage)
+        known = application.state()
+        if others:
+            table.upsert(rows(*others))
+        records = incoming_records(application, WriteOperation.UPSERT, rows(("k0", "a", 2, "second")))
+        replace(application.append, known=known).write(WriteOperation.UPSERT, records, NoProgress())
+        assert storage.listed.count("part=a") == (2 if others else 1)
+    assert seen(table) == [("k0", "a", 2, "second"), ("k1", "a", 1, "others")]
