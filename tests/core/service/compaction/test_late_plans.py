@@ -140,7 +140,7 @@ def _begin_in_part_a(bench: Bench, instant: str) -> None:
 
 
 @pytest.mark.parametrize("act", [_complete_in_part_a, _begin_in_part_a])
-def test_a_late_plan_that_a_writer_has_followed_runs_without_what_others_compact(
+def test_a_late_plan_with_a_log_file_runs_without_what_others_compact(
     act: Callable[[Bench, str], None],
 ) -> None:
     """Its log file is in the new slice of the plan, so the plan can't be rolled back."""
@@ -155,7 +155,7 @@ def test_a_late_plan_that_a_writer_has_followed_runs_without_what_others_compact
     _check_followed(bench)
 
 
-def test_a_late_plan_that_a_writer_has_followed_runs_before_a_later_one_that_nobody_has_begun() -> None:
+def test_a_late_plan_with_a_log_file_runs_before_a_later_one_that_nobody_began() -> None:
     bench, late, later = _followed(_only_in_part_a)
     with pytest.raises(BusyError, match=rf'execute\("{late}"\)'):
         bench.process().runner.execute(later, NoProgress())
@@ -167,7 +167,7 @@ def test_a_late_plan_that_a_writer_has_followed_runs_before_a_later_one_that_nob
     _check_followed(bench)
 
 
-def test_two_late_plans_of_one_file_group_lose_nothing_that_a_writer_has_put_between_them() -> None:
+def test_two_late_plans_lose_nothing_that_a_writer_has_put_between_them() -> None:
     """The later plan was made before the log file that is in the new slice of the earlier one."""
     bench, late, plan = _before_its_plan_is_put()
     later = bench.process().scheduler.schedule(REQUEST).plan.instant
