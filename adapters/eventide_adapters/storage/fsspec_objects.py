@@ -42,6 +42,11 @@ class FsspecObjects:
     def where(self) -> str:
         return f"the store of {self.protocol}://{self.bucket}"
 
+    @property
+    def address(self) -> None:
+        """Its package knows."""
+        return None
+
     def head(self, key: str) -> StoredObject | None:
         with self._answering("look at", key):
             try:

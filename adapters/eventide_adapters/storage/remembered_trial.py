@@ -20,10 +20,13 @@ _BYTES_MAX: Final = 1000
 
 def is_remembered(objects: Objects, prefix: str) -> bool:
     """Whether a trial of this store has shown within the last day that it keeps the condition of a create."""
+    digest = _digest(objects, prefix)
+    if digest is None:
+        return False
     with suppress(StorageError, UnsupportedTableError, ValueError, RecursionError):
         match decoded_own(objects.read(prefix + PATH, 0, _BYTES_MAX) or b"", PATH):
             case {"store": str(store), "tried_ms": int(tried_ms)}:
-                return store == _digest(objects, prefix) and 0 <= _now_ms() - tried_ms < _KEPT_MS
+                return store == digest and 0 <= _now_ms() - tried_ms < _KEPT_MS
             case _:
                 pass
     return False
@@ -31,14 +34,20 @@ def is_remembered(objects: Objects, prefix: str) -> bool:
 
 def remember(objects: Objects, prefix: str) -> None:
     """Remembers a trial that has succeeded, if the table is there: nothing may make a place look like a table."""
+    digest = _digest(objects, prefix)
+    if digest is None:
+        return
     with suppress(StorageError):
         if objects.head(prefix + PROPERTIES_PATH) is not None:
-            document = {"store": _digest(objects, prefix), "tried_ms": _now_ms()}
+            document = {"store": digest, "tried_ms": _now_ms()}
             objects.replace(prefix + PATH, encoded_own(document))
 
 
-def _digest(objects: Objects, prefix: str) -> str:
-    return hashlib.sha256("\n".join((objects.where, objects.bucket, prefix)).encode()).hexdigest()
+def _digest(objects: Objects, prefix: str) -> str | None:
+    address = objects.address
+    return (
+        None if address is None else hashlib.sha256("\n".join((address, objects.bucket, prefix)).encode()).hexdigest()
+    )
 
 
 def _now_ms() -> int:

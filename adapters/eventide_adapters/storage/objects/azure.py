@@ -46,6 +46,10 @@ class AzureObjects(CloudObjects):
     # A copy inside the store may be visible before it is complete, or its source needs a signature.
     has_server_copy = False
 
+    @property
+    def address(self) -> str:
+        return str(self._client().service_client.url)
+
     def head(self, key: str) -> StoredObject | None:
         with self._answering("look at", key):
             properties = self._answer(key, lambda blob: blob.get_blob_properties())

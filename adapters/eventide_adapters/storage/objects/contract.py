@@ -70,6 +70,11 @@ class Objects(Protocol):
         ...
 
     @property
+    def address(self) -> str | None:
+        """The URL that requests go to, whether a setting, the environment or a file has named it; None if unknown."""
+        ...
+
+    @property
     def has_server_copy(self) -> bool:
         """Whether a copy stays inside the store."""
         ...

@@ -40,6 +40,10 @@ class GoogleObjects(CloudObjects):
     # No server that the tests can start keeps the condition of a copy inside the store (`rewriteTo`).
     has_server_copy = False
 
+    @property
+    def address(self) -> str:
+        return str(opened(GCSFileSystem, self.settings, os.getpid())._location)
+
     def head(self, key: str) -> StoredObject | None:
         with self._answering("look at", key):
             try:
@@ -133,7 +137,7 @@ class GoogleObjects(CloudObjects):
         )
         self._call(
             "POST",
-            f"{opened(GCSFileSystem, self.settings, os.getpid())._location}/upload/storage/v1/b/{{}}/o",
+            f"{self.address}/upload/storage/v1/b/{{}}/o",
             self.bucket,
             uploadType="multipart",
             headers={"Content-Type": f'multipart/related; boundary="{border}"'},
@@ -203,7 +207,7 @@ class GoogleUpload:
         if self._address is None:
             headers, _ = self._objects._call(
                 "POST",
-                f"{opened(GCSFileSystem, self._objects.settings, os.getpid())._location}/upload/storage/v1/b/{{}}/o",
+                f"{self._objects.address}/upload/storage/v1/b/{{}}/o",
                 self._objects.bucket,
                 uploadType="resumable",
                 json={"name": self._key, "metadata": {MARK: self._mark}},

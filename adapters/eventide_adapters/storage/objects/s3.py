@@ -71,6 +71,10 @@ class S3Objects:
         return f"the store at {self.config.endpoint or 'the default endpoint'}"
 
     @property
+    def address(self) -> str:
+        return str(_client(self.config, os.getpid()).s3.meta.endpoint_url)
+
+    @property
     def allows_unsafe_writes(self) -> bool:
         return self.config.allows_unsafe_writes
 

@@ -132,10 +132,10 @@ class Append:
         """Steps 1 to 4. Leaves the write pending, with a heartbeat."""
         try:
             return self._begin(operation, records, progress, extra_metadata, basis)
-        except InstantNotFoundError:
+        except (InstantNotFoundError, _SettingsChangedError):
             if self.known is None:
                 raise
-            # A plan that was pending in it has been rolled back since.
+            # A plan that was pending in it has been rolled back since, or the settings are others.
             return replace(self, known=None).begin(operation, records, progress, extra_metadata, basis)
         except MissingFileError as missing:
             TableState.load(self.files)  # raises the error if it is damage
@@ -175,6 +175,8 @@ class Append:
         groups: Sequence[FileGroupWrite] = ()
         try:
             state = requested.state(self.files, before)
+            if state.config != before.config:
+                raise _SettingsChangedError("the table's settings were changed as the write began; try again")
             if state.known_schema != before.known_schema:
                 prepared = self._prepare(state, operation, index, records)
             placements = prepared.placements
@@ -398,6 +400,10 @@ class Append:
         known = {partition for partition, _ in state.view.slices}
         for partition in sorted({group.partition for group in groups} - known):
             self.files.storage.put_if_absent(*partition_mark(partition, instant))
+
+
+class _SettingsChangedError(BusyError):
+    """The write was checked by other settings than the table has now."""
 
 
 @dataclass(frozen=True, slots=True)

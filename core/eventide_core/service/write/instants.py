@@ -52,15 +52,16 @@ from eventide_core.table.timeline.timeline import Timeline
 
 
 class RequestedWrite(NamedTuple):
-    """A new instant, and the settings and the timeline right before it, under the lock."""
+    """A new instant; and the settings, the timeline and the recorded ends right before it, under the lock."""
 
     instant: str
     config: TableConfig
     timeline: Timeline
+    ended: frozenset[str]
 
     def state(self, files: TableFiles, known: TableState) -> TableState:
         """The table's state now, which is the known one if nothing has changed since."""
-        return known if known.still_holds(self.config, self.timeline) else TableState.load(files)
+        return known if known.still_holds(self.config, self.timeline, self.ended) else TableState.load(files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,8 @@ class WriteInstants:
                     self._check_no_unaware_writer(timeline)
                 self._check_no_dead_single_writer(timeline, policy)
                 self.files.sweep(config, timeline, lease)
-                instant = self._unused(config, timeline)
+                ended = instants_with_outcome(self.files.storage)
+                instant = instant_beyond(timeline, ended, config, self.files.clock)
                 self.liveness.heartbeats.start(instant)
                 write = self._transaction(config, action, instant)
                 begun = [(write.at(state), b"") for state in (State.REQUESTED, State.INFLIGHT)]
@@ -99,7 +101,7 @@ class WriteInstants:
         except BaseException:
             self.liveness.heartbeats.stop(instant)
             raise
-        return RequestedWrite(instant, config, timeline)
+        return RequestedWrite(instant, config, timeline, ended)
 
     def _transaction(self, config: TableConfig, action: Action, instant: str) -> Transaction:
         return self.files.transaction(config, Kind.WRITE, action, instant)
@@ -162,7 +164,8 @@ class WriteInstants:
             self._check_conflicts(pending, config, timeline)
             pending = following_schema(self.files, config, timeline, pending)
             update = self.metadata.prepare(config, lease, pending.instant, self._changes(pending, config), known)
-            completion = self._unused(config, timeline)
+            ended = instants_with_outcome(self.files.storage)
+            completion = instant_beyond(timeline, ended, config, self.files.clock)
             recorded = config.layout.recorded_completion(completion)
             transaction = self._transaction(config, pending.action, pending.instant)
             data = self.files.codec.encode_commit(update.recorded_in(pending.metadata), config.version)
@@ -292,9 +295,6 @@ class WriteInstants:
         for plan in timeline.pending_plans:
             if plan.requested_time not in pending.seen and not self.liveness.is_own_overwrite(plan):
                 check_plan(pending.written, plan.requested_time, groups_of_plan(self.files, config, plan))
-
-    def _unused(self, config: TableConfig, timeline: Timeline) -> str:
-        return instant_beyond(timeline, instants_with_outcome(self.files.storage), config, self.files.clock)
 
 
 def _rolled_back(instant: str) -> RefusedError:

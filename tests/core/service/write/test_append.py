@@ -362,3 +362,17 @@ def test_a_write_lists_the_partitions_again_only_if_others_wrote_meanwhile(tmp_p
         replace(application.append, known=known).write(WriteOperation.UPSERT, records, NoProgress())
         assert storage.listed.count("part=a") == (2 if others else 1)
     assert seen(table) == [("k0", "a", 2, "second"), ("k1", "a", 1, "others")]
+
+
+def test_settings_that_were_changed_since_a_state_was_loaded_are_checked_again(tmp_path: Path) -> None:
+    """An update reads its rows for a long time; meanwhile the table begins to capture changes, which eventide refuses."""
+    table = make(tmp_path / "t", 9, "SIMPLE")
+    table.upsert(rows(("k0", "a", 1, "first")))
+    application = assemble(table.uri, {})
+    known = application.state()
+    with (tmp_path / "t/.hoodie/hoodie.properties").open("a") as settings:
+        settings.write("hoodie.table.cdc.enabled=true\n")
+    records = incoming_records(application, WriteOperation.UPSERT, rows(("k0", "a", 2, "second")))
+    with pytest.raises(UnsupportedTableError, match=r"cdc\.enabled=true"):
+        replace(application.append, known=known).write(WriteOperation.UPSERT, records, NoProgress())
+    assert not Table.open(table.uri).state().timeline.pending

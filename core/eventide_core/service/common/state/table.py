@@ -180,12 +180,14 @@ class TableState:
             and (self.undone, self.ended) == (later.undone, later.ended)
         )
 
-    def still_holds(self, config: TableConfig, timeline: Timeline) -> bool:
-        """Whether the table is as it was, by its settings and its timeline, as they were read again.
+    def still_holds(self, config: TableConfig, timeline: Timeline, ended: frozenset[str]) -> bool:
+        """Whether the table is as it was, by its settings, its timeline, and the instants whose end is recorded.
 
-        Its files change with its timeline, unless something is pending or has left strays.
+        Its files change with its timeline, unless something is pending or has left strays. What others planned and rolled
+        back meanwhile is recorded alone.
         """
-        return not timeline.pending and not timeline.strays and (config, timeline) == (self.config, self.timeline)
+        is_quiet = not timeline.pending and not timeline.strays
+        return is_quiet and (config, timeline, ended) == (self.config, self.timeline, self.ended)
 
     def own(self, listing: Iterable[DataFile]) -> tuple[DataFile, ...]:
         """The files of a later listing that are the table's."""

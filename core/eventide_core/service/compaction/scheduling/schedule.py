@@ -21,6 +21,7 @@ from eventide_core.service.common.state.single_writers import single_writer_note
 from eventide_core.service.common.state.table import TableState, read_from
 from eventide_core.service.common.state.table_files import TableFiles
 from eventide_core.service.common.transaction.action import Fate, Put
+from eventide_core.service.common.transaction.outcome import instants_with_outcome
 from eventide_core.service.common.transaction.steps import Kind
 from eventide_core.service.compaction.scheduling.draft import CompactionDrafter
 from eventide_core.service.compaction.scheduling.draft_plan import DraftPlan
@@ -189,7 +190,7 @@ class CompactionScheduler:
         with self.lock.acquire() as lease:
             # Elsewhere, a file may have grown by an append that was interrupted.
             is_same = isinstance(self.files.storage, KeyedFiles) and draft.state.still_holds(
-                *self.files.config_and_timeline()
+                *self.files.config_and_timeline(), instants_with_outcome(self.files.storage)
             )
             state = draft.state if is_same else self._load()
             self.files.sweep(state.config, state.timeline, lease)

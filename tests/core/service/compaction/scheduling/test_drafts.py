@@ -1,5 +1,6 @@
 """How often a compaction is drafted: once, and again under the lock only if the table is another one by then."""
 
+import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,7 +18,8 @@ from eventide_core.service.compaction.scheduling.draft import CompactionDrafter
 from eventide_core.service.compaction.scheduling.draft_plan import DraftPlan
 from eventide_core.service.compaction.scheduling.schedule import CompactionScheduler
 from support.run.command_line import run_json
-from support.tables.append import ROWS, START_MS, filled, rows, seen
+from support.servers.s3_servers import S3Server
+from support.tables.append import ROWS, SCHEMA, START_MS, filled, rows, seen
 
 pytestmark = pytest.mark.slow
 
@@ -165,3 +167,22 @@ def test_a_plan_of_other_options_is_made_again(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="ignores event times"):
         by_size.schedule(plan)
     assert table.schedule(plan).instant == plan.instant
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_a_draft_whose_instant_others_planned_and_rolled_back_is_made_again(version: int, moto: S3Server) -> None:
+    """On an object store: the timeline is as it was, and only the record of the end says that the instant is undone."""
+    uri = moto.uri(uuid.uuid4().hex)
+    words: dict[str, Any] = {"record_key": "id", "partition": "part", "event_time": "ms", "version": version}
+    table = Table.create(uri, schema=SCHEMA, options=moto.options, **words)
+    for ms in (1, 2):
+        table.upsert(rows(("k0", "a", ms, "word")))
+    plan = table.plan_compaction(START_MS + 9)
+    other = Table.open(uri, moto.options)
+    undone = other.schedule(other.plan_compaction(START_MS + 9)).instant
+    other.rollback(undone)
+    assert undone == plan.instant
+    put = table.schedule(plan)
+    assert put.instant > undone
+    assert table.resume().resumed == (put.instant,)
+    assert seen(table) == [("k0", "a", 2, "word")]
