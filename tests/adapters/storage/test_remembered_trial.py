@@ -95,17 +95,20 @@ def test_a_damaged_memory_does_not_count(moto: S3Server, table: str) -> None:
 
 
 def test_the_memory_of_a_store_that_the_environment_names_is_of_that_store(
-    moto: S3Server, seaweedfs: S3Server, table: str, monkeypatch: pytest.MonkeyPatch
+    moto: S3Server, seaweedfs: S3Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same bucket and prefix, but another server: as after a mirror, with AWS_ENDPOINT_URL."""
-    content = {path: opened(moto, table).read(path) for path in (PROPERTIES_PATH, PATH)}
-    for path, data in content.items():
-        opened(seaweedfs, table).put(path, data)
-    monkeypatch.setenv("AWS_ENDPOINT_URL", seaweedfs.endpoint)
-    named = {key: value for key, value in seaweedfs.options.items() if "endpoint" not in key}
-    storage = open_storage(f"s3a://{BUCKET}/{table}", Options(named))
-    assert isinstance(storage, ObjectStorage)
-    assert requests_of_trial(storage) > TRIED
+    """The same bucket and prefix, but another server, as after a mirror."""
+    name = uuid.uuid4().hex
+    for seconds, server, is_known in (("31", moto, False), ("32", moto, True), ("33", seaweedfs, False)):
+        monkeypatch.setenv("AWS_ENDPOINT_URL", server.endpoint)
+        unnamed = {key: value for key, value in server.options.items() if key != "fs.s3a.endpoint"}
+        # With other settings, as another process has them, a client is made anew.
+        storage = open_storage(f"s3a://{BUCKET}/{name}", Options(unnamed | {"s3.request-timeout": seconds}))
+        assert isinstance(storage, ObjectStorage)
+        if server is seaweedfs:
+            storage.put(PATH, opened(moto, name).read(PATH))
+        storage.put(PROPERTIES_PATH, b"")
+        assert (requests_of_trial(storage) == TRIED) is is_known
 
 
 def test_a_store_that_ignores_conditions_is_refused_each_time(rclone: S3Server) -> None:
