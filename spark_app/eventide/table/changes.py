@@ -177,18 +177,11 @@ class TableChanges(TableQueries):
         return replace(result, rows_inserted=inserted, rows_updated=updated, rows_deleted=deleted)
 
     def _a_row(self, state: "TableState", column: str) -> "pa.Table | None":
-        """A row of the table with that column alone, read by a task; none if it has none, or cannot be read.
-
-        It may be an old one: it comes from a base file, if there is one.
-        """
+        """A row of the table with that column alone, read by a task; none if it has none, or cannot be read."""
         from eventide.rows.reader import first_row
-        from eventide_core.service.query.read import QueryService
 
         with suppress(EventideError):  # the write finds that itself, if it matters there
-            queries = QueryService(self._application.files, state)
-            plan = queries.read_optimized()
-            rows = self._rows(queries.snapshot, plan if plan.slices else None)
-            reading = rows.limit(1).reading([column])
+            reading = self._snapshot_of(state).limit(1).reading([column])
             read = partial(first_row, reading.of_slices())
             return next(iter(self._application.engine.map(read, reading.slices[:1])), None)
         return None

@@ -102,7 +102,7 @@ def test_the_memory_of_a_store_that_the_environment_names_is_of_that_store(
     for seconds, server, is_known in (("31", moto, False), ("32", moto, True), ("33", seaweedfs, False)):
         monkeypatch.setenv("AWS_ENDPOINT_URL", server.endpoint)
         unnamed = {key: value for key, value in server.options.items() if key != "fs.s3a.endpoint"}
-        # With other settings, as another process has them, a client is made anew.
+        # With other settings, as another process has them, a new client is made.
         storage = open_storage(f"s3a://{BUCKET}/{name}", Options(unnamed | {"s3.request-timeout": seconds}))
         assert isinstance(storage, ObjectStorage)
         if server is seaweedfs:

@@ -93,6 +93,19 @@ def test_a_later_write_in_another_unit_warns(tmp_path: Path, is_known: bool) -> 
         later.upsert(pa.table({"id": ["a"], "at": [SECONDS + 86_400]}))
 
 
+def test_a_table_whose_rows_are_of_one_unit_again_warns_no_more(tmp_path: Path) -> None:
+    """Its base file still has the row in seconds, which no reader sees any more."""
+    table = Table.create(
+        str(tmp_path / "t"), schema=NUMBERS, record_key="id", ordering="at", options={"hoodie.index.type": "SIMPLE"}
+    )
+    table.upsert(pa.table({"id": ["a"], "at": [SECONDS]}))
+    with pytest.warns(OrderingWarning):
+        Table.open(table.uri).upsert(pa.table({"id": ["a"], "at": [MILLIS]}))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Table.open(table.uri).upsert(pa.table({"id": ["a"], "at": [MILLIS + 1]}))
+
+
 def test_one_write_in_several_units_warns(tmp_path: Path) -> None:
     table = Table.create(str(tmp_path / "t"), schema=NUMBERS, record_key="id", ordering="at")
     with pytest.warns(OrderingWarning, match="write all of them in one unit") as told:

@@ -271,8 +271,8 @@ class _Renewal:
 
     def stop(self) -> None:
         self._is_stopped = True
-        while self._is_renewing and not self._process.is_over:
-            self._process.sleep(1)
+        while self._is_renewing:
+            self._process.sleep(1)  # a killed process goes no further: its renewal may hold what comes next
 
     def _repeat(self) -> None:
         is_held = True
