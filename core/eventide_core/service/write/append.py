@@ -132,10 +132,10 @@ class Append:
         """Steps 1 to 4. Leaves the write pending, with a heartbeat."""
         try:
             return self._begin(operation, records, progress, extra_metadata, basis)
-        except (InstantNotFoundError, _SettingsChangedError):
+        except InstantNotFoundError:
             if self.known is None:
                 raise
-            # A plan that was pending in it has been rolled back since, or the settings are others.
+            # A plan that was pending in it has been rolled back since.
             return replace(self, known=None).begin(operation, records, progress, extra_metadata, basis)
         except MissingFileError as missing:
             TableState.load(self.files)  # raises the error if it is damage
@@ -152,23 +152,7 @@ class Append:
         basis: ReadBasis | None,
     ) -> PendingWrite:
         before = self.known or TableState.load(self.files)
-        if before.config.is_copy_on_write:
-            raise UnsupportedTableError(
-                f"{self.files.storage.root}: hoodie.table.type=COPY_ON_WRITE: eventide writes log files, which such a table "
-                "cannot have; write to it with Hudi, or write to a MERGE_ON_READ table"
-            )
-        if before.config.captures_changes:
-            raise UnsupportedTableError(
-                f"{self.files.storage.root}: hoodie.table.cdc.enabled=true: eventide writes new file groups as log files "
-                "alone, from which Hudi can read no changes; write to this table with Hudi"
-            )
-        refuse_for_write(self.options, before.config, self.files.storage.root)
-        self._refuse_growing_buckets(before.config)
-        self.metadata.check(before.config, RowChange.WRITTEN)
-        self._planned(before)
-        index = choose_index(before.config, self.options, (group[1] for group in before.view.slices))
-        self._refuse_moving_merged_records(before.config, index)
-        prepared = self._prepare(before, operation, index, records)
+        index, prepared = self._checked(before, operation, records)
         self._overwrite(before, operation, prepared.placements or ())  # refuses one that replaces nothing
         requested = self.instants.request(operation.action)
         instant = requested.instant
@@ -176,8 +160,8 @@ class Append:
         try:
             state = requested.state(self.files, before)
             if state.config != before.config:
-                raise _SettingsChangedError("the table's settings were changed as the write began; try again")
-            if state.known_schema != before.known_schema:
+                index, prepared = self._checked(state, operation, records)
+            elif state.known_schema != before.known_schema:
                 prepared = self._prepare(state, operation, index, records)
             placements = prepared.placements
             if placements is None:
@@ -227,6 +211,28 @@ class Append:
             basis,
             state.known_schema,
         )
+
+    def _checked(
+        self, state: TableState, operation: WriteOperation, records: IncomingRecords
+    ) -> "tuple[Index, _Prepared]":
+        """What the table's settings say of the write. Raises what it can't be."""
+        if state.config.is_copy_on_write:
+            raise UnsupportedTableError(
+                f"{self.files.storage.root}: hoodie.table.type=COPY_ON_WRITE: eventide writes log files, which such a table "
+                "cannot have; write to it with Hudi, or write to a MERGE_ON_READ table"
+            )
+        if state.config.captures_changes:
+            raise UnsupportedTableError(
+                f"{self.files.storage.root}: hoodie.table.cdc.enabled=true: eventide writes new file groups as log files "
+                "alone, from which Hudi can read no changes; write to this table with Hudi"
+            )
+        refuse_for_write(self.options, state.config, self.files.storage.root)
+        self._refuse_growing_buckets(state.config)
+        self.metadata.check(state.config, RowChange.WRITTEN)
+        self._planned(state)
+        index = choose_index(state.config, self.options, (group[1] for group in state.view.slices))
+        self._refuse_moving_merged_records(state.config, index)
+        return index, self._prepare(state, operation, index, records)
 
     def _noted(self, state: TableState, instant: str) -> dict[str, str]:
         new = (replace(note, noted_at=note.noted_at or instant) for note in self.sources)
@@ -400,10 +406,6 @@ class Append:
         known = {partition for partition, _ in state.view.slices}
         for partition in sorted({group.partition for group in groups} - known):
             self.files.storage.put_if_absent(*partition_mark(partition, instant))
-
-
-class _SettingsChangedError(BusyError):
-    """The write was checked by other settings than the table has now."""
 
 
 @dataclass(frozen=True, slots=True)
