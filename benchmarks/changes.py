@@ -49,18 +49,17 @@ class Ratio:
 def drawn(rows: int, first: int = 0) -> pa.Table:
     """Rows of eight short columns with keys from `first` on, which say nothing of their neighbours."""
     numbers, random = np.arange(first, first + rows), np.random.default_rng(first)
-    return pa.table(
-        {
-            "id": [f"{number * 0x9E3779B97F4A7C15 % (1 << 64):016x}" for number in numbers.tolist()],
-            "ms": EPOCH_MS + numbers,
-            "city": np.array(["lima", "oslo", "quito", "turin"])[random.integers(0, 4, rows)],
-            "fare": random.random(rows) * 100,
-            "seats": random.integers(1, 7, rows).astype(np.int32),
-            "is_paid": random.random(rows) < 0.5,
-            "zone": random.integers(0, 300, rows),
-            "tip": random.random(rows) * 10,
-        }
-    )
+    columns: dict[str, Any] = {
+        "id": [f"{number * 0x9E3779B97F4A7C15 % (1 << 64):016x}" for number in numbers.tolist()],
+        "ms": EPOCH_MS + numbers,
+        "city": np.array(["lima", "oslo", "quito", "turin"])[random.integers(0, 4, rows)],
+        "fare": random.random(rows) * 100,
+        "seats": random.integers(1, 7, rows).astype(np.int32),
+        "is_paid": random.random(rows) < 0.5,
+        "zone": random.integers(0, 300, rows),
+        "tip": random.random(rows) * 10,
+    }
+    return pa.table(columns)
 
 
 def made(place: Path, rows: pa.Table, codec: str) -> Table:

@@ -72,7 +72,8 @@ class S3Objects:
 
     @property
     def address(self) -> str:
-        return str(_client(self.config, os.getpid()).s3.meta.endpoint_url)
+        client: Any = _client(self.config, os.getpid()).s3
+        return str(client.meta.endpoint_url)
 
     @property
     def allows_unsafe_writes(self) -> bool:
