@@ -137,7 +137,7 @@ class TableChanges(TableQueries):
         merge = Merge(table, schema, snapshot.plan.shape.schema, table.rules, clauses, on)
         changes = merge.changes(rows, snapshot.to_arrow)
         written = pa.concat_tables([changes.left_out, changes.upserts])
-        self._warn_of_ordering(written, table.state, partial(self._a_row, table.state))
+        self._warn_of_ordering(written, table.state)
         return self._write_changes(
             table,
             changes.upserts,
@@ -149,11 +149,12 @@ class TableChanges(TableQueries):
         )
 
     def _warn_of_ordering(
-        self, rows: "pa.Table", state: "TableState", known: Callable[[str], "pa.Table | None"]
+        self, rows: "pa.Table", state: "TableState", known: Callable[[str], "pa.Table | None"] | None = None
     ) -> None:
+        """`known` has a row of the table with a column; without it, one is read."""
         from eventide.rows.ordering_warnings import warn_of_ordering
 
-        warn_of_ordering(self._application, state, rows, known)
+        warn_of_ordering(self._application, state, rows, known or partial(self._a_row, state))
 
     def _write_changes(
         self,

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from eventide.engine_local import LocalEngine
@@ -181,6 +180,6 @@ class TableWrites(TableChanges):
         state = application.state()
         for rows in (incoming.upserts, incoming.deletes) if isinstance(incoming, ArrowRecords) else ():
             if rows is not None:
-                self._warn_of_ordering(rows, state, partial(self._a_row, state))
+                self._warn_of_ordering(rows, state)
         append = application.append if schema_mode is None else application.append.having(SCHEMA_MODE, schema_mode)
         return self._noting(replace(append, known=state), sources).write(operation, incoming, progress_of(progress))
